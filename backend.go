@@ -1,0 +1,92 @@
+package tranca
+
+import "context"
+
+// ID names a sandbox: 'i' and 20 characters of [a-z0-9]. It is not a secret
+// and grants nothing.
+type ID string
+
+// Backend makes sandboxes of one kind. Safe for concurrent use.
+//
+// An implementation from outside this module works like a built-in one when it
+// passes the suite in tranca/backendtest.
+type Backend interface {
+	// Name is the word in policies and flags: lower case, stable.
+	Name() string
+
+	// Probe reports what the backend enforces on this host, found by trying.
+	// An error that wraps [ErrUnavailable], best a [*RefusalError], says why
+	// it can't run here at all. Probe leaves nothing behind, may be called
+	// again at any time, and takes at most a few seconds.
+	Probe(ctx context.Context) (Report, error)
+
+	// Create makes a sandbox and returns when it can start processes. It
+	// enforces every item of the policy that it does not waive, or fails with
+	// a [*RefusalError]; it never falls back. On error nothing is left behind.
+	// ctx bounds the creation only, not the sandbox's life.
+	Create(ctx context.Context, spec Spec) (Sandbox, error)
+
+	// Attach finds a sandbox that an earlier process of the same operator
+	// made. A sandbox that died with its maker is [ErrGone].
+	Attach(ctx context.Context, id ID) (Sandbox, error)
+
+	// Close frees what the backend holds itself: pools, machines booted
+	// ahead. It does not close sandboxes that it has given out. Idempotent.
+	Close(ctx context.Context) error
+}
+
+// Spec is what one sandbox is made from.
+type Spec struct {
+	ID ID
+	// Policy is complete and was checked against the backend's Report.
+	Policy Policy
+}
+
+// Sandbox is one place where code runs. Safe for concurrent use.
+type Sandbox interface {
+	ID() ID
+
+	// Enforcement says by which mechanism each item of the policy is
+	// enforced, in the order of [Items]. It does not change.
+	Enforcement() []Enforcement
+
+	// Start starts a program. ctx bounds the start, not the program. Errors
+	// wrap [ErrNotFound] (no such program), [ErrInvalid], [ErrGone] (the
+	// sandbox has ended), or [ErrBusy] where the backend runs one program at
+	// a time. A program started in an idle sandbox has fresh counters.
+	Start(ctx context.Context, cmd Command) (Process, error)
+
+	// Files serves the sandbox's files as its user sees them.
+	Files() Files
+
+	// Usage is what the programs used since the sandbox was last idle, as
+	// counted from outside. It works until Close.
+	Usage(ctx context.Context) (Usage, error)
+
+	// Kill ends every program in the sandbox, however many there are and
+	// whatever they do, and returns when none is alive. The sandbox can be
+	// used again. Idempotent.
+	Kill(ctx context.Context) error
+
+	// Close destroys the sandbox and returns when no process, mount, cgroup,
+	// file or descriptor of it is left. Idempotent. If ctx ends first, the
+	// destruction goes on and an error says what may remain.
+	Close(ctx context.Context) error
+}
+
+// As finds an optional ability of a backend or sandbox, also behind wrappers
+// that have a method Unwrap() T with the wrapped value. It reports false where
+// nobody in the chain has it.
+func As[A, T any](v T) (A, bool) {
+	for {
+		if a, ok := any(v).(A); ok {
+			return a, true
+		}
+		u, ok := any(v).(interface{ Unwrap() T })
+		if !ok {
+			var none A
+			return none, false
+		}
+		v = u.Unwrap()
+	}
+}

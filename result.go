@@ -1,0 +1,72 @@
+package tranca
+
+// Encoding says how bytes are written in a JSON string.
+type Encoding string
+
+// The encodings of output.
+const (
+	// EncodingUTF8: the bytes are valid UTF-8 and stand as they are.
+	EncodingUTF8 Encoding = "utf-8"
+	// EncodingBase64: standard base64 with padding.
+	EncodingBase64 Encoding = "base64"
+)
+
+// Result is all that is known of one run: the operator's view. Its JSON form
+// is stable; docs/ARCHITECTURE.md describes it.
+type Result struct {
+	ID        ID
+	Backend   string
+	Isolation Level
+	Exit      Exit
+	// Stdout and Stderr are what was kept of the output, byte for byte.
+	Stdout, Stderr []byte
+	// StdoutTruncated and StderrTruncated say that more was dropped.
+	StdoutTruncated, StderrTruncated bool
+	LimitsHit                        []LimitHit
+	Usage                            RunUsage
+	Enforcement                      []Enforcement
+	Denials                          []Denial
+	Changes                          []Change
+	Policy                           PolicyRef
+	// Notes are for the operator: "files of an earlier run stay charged".
+	Notes []string
+}
+
+// RunUsage is what one run used. -1 is not known.
+type RunUsage struct {
+	WallMS          int64 `json:"wall_ms"`
+	CPUMS           int64 `json:"cpu_ms"`
+	MemoryPeakBytes int64 `json:"memory_peak_bytes"`
+	ProcessesPeak   int64 `json:"processes_peak"`
+}
+
+// ChangeKind is what happened to a path in a writable mount.
+type ChangeKind string
+
+// The kinds of change.
+const (
+	ChangeCreated  ChangeKind = "created"
+	ChangeModified ChangeKind = "modified"
+	ChangeRemoved  ChangeKind = "removed"
+)
+
+// Change is one path in a writable mount that differs after the run.
+type Change struct {
+	// Path is the path inside the sandbox.
+	Path string     `json:"path"`
+	Kind ChangeKind `json:"kind"`
+	// Size is in bytes; 0 for what is no regular file.
+	Size int64 `json:"size"`
+	// HostExecutable says that programs on the host may execute the file
+	// without being asked: a git hook, an editor's task.
+	HostExecutable bool `json:"host_executable,omitempty"`
+}
+
+// PolicyRef says which policy was in force.
+type PolicyRef struct {
+	// Source is a path, "flags" or "default".
+	Source string `json:"source"`
+	// Digest is "sha256:" and 64 hexadecimal digits over the effective,
+	// narrowed policy in canonical form.
+	Digest string `json:"digest"`
+}
