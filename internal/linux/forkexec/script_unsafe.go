@@ -1,0 +1,221 @@
+//go:build linux
+
+package forkexec
+
+import (
+	"fmt"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// op is one system call of the child.
+type op struct {
+	step    string
+	trap    uintptr
+	args    [6]uintptr
+	mayFail bool
+	result  *int32
+}
+
+// Script is what a child does between fork and exec. Build it with its
+// methods, in the order in which the steps shall happen. A Script may be run
+// more than once, but not at the same time. The zero value is not usable.
+type Script struct {
+	ops    []op
+	flags  uintptr
+	cgroup int
+	pidfd  bool
+	inner  *int32
+	keep   []any
+	err    error
+}
+
+// New returns an empty script for a child in new namespaces as the CLONE_NEW*
+// flags say.
+func New(namespaces uintptr) *Script {
+	return &Script{flags: namespaces, cgroup: -1, ops: make([]op, 0, 48)}
+}
+
+// WithPIDFD asks for a descriptor of the child.
+func (s *Script) WithPIDFD() *Script { s.pidfd = true; return s }
+
+// IntoCgroup starts the child in a version 2 cgroup, given its folder.
+func (s *Script) IntoCgroup(fd int) *Script { s.cgroup = fd; return s }
+
+func (s *Script) do(step string, trap uintptr, args ...uintptr) *op {
+	o := op{step: step, trap: trap}
+	copy(o.args[:], args)
+	s.ops = append(s.ops, o)
+	return &s.ops[len(s.ops)-1]
+}
+
+func (s *Script) str(v string) uintptr {
+	b, err := syscall.BytePtrFromString(v)
+	if err != nil {
+		s.err = fmt.Errorf("string with a NUL byte: %w", err)
+		b = new(byte)
+	}
+	s.keep = append(s.keep, b)
+	return uintptr(unsafe.Pointer(b))
+}
+
+func (s *Script) strs(vs []string) uintptr {
+	list := make([]*byte, len(vs)+1)
+	for i, v := range vs {
+		b, err := syscall.BytePtrFromString(v)
+		if err != nil {
+			s.err = fmt.Errorf("string with a NUL byte: %w", err)
+			b = new(byte)
+		}
+		list[i] = b
+	}
+	s.keep = append(s.keep, list)
+	return uintptr(unsafe.Pointer(&list[0]))
+}
+
+var zeroDigit = [...]byte{'0'}
+
+// Join writes "0" to an open cgroup tasks or cgroup.procs file: the child
+// joins it by itself, which spares the kernel's grace period that moving a
+// process from outside waits for.
+func (s *Script) Join(fd int) {
+	s.do("join cgroup", unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(&zeroDigit)), 1)
+}
+
+// RecordPID notes the child's process id in its own pid namespace.
+func (s *Script) RecordPID() {
+	s.inner = new(int32)
+	s.do("getpid", unix.SYS_GETPID).result = s.inner
+}
+
+// Setsid makes the child the leader of a new session without a terminal.
+func (s *Script) Setsid() { s.do("setsid", unix.SYS_SETSID) }
+
+// ParentDeathSignal has the kernel kill the child when the thread that forked
+// it ends.
+func (s *Script) ParentDeathSignal(sig syscall.Signal) {
+	s.do("parent death signal", unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uintptr(sig))
+}
+
+// Files makes the given descriptors the child's 0, 1, 2, … and marks all
+// others close-on-exec. They are moved out of the way first, so that they may
+// be given in any order.
+func (s *Script) Files(fds ...int) {
+	const parking = 1 << 9
+	for i, fd := range fds {
+		s.do("park descriptor", unix.SYS_DUP3, uintptr(fd), uintptr(parking+i), unix.O_CLOEXEC)
+	}
+	for i := range fds {
+		s.do("place descriptor", unix.SYS_DUP3, uintptr(parking+i), uintptr(i), 0)
+	}
+	s.CloseOnExecFrom(len(fds))
+}
+
+// CloseOnExecFrom marks descriptors from n on close-on-exec.
+func (s *Script) CloseOnExecFrom(n int) {
+	s.do("close_range", unix.SYS_CLOSE_RANGE, uintptr(n), ^uintptr(0)>>32, unix.CLOSE_RANGE_CLOEXEC|unix.CLOSE_RANGE_UNSHARE)
+}
+
+// CloseAllBut closes every descriptor but one.
+func (s *Script) CloseAllBut(fd int) {
+	if fd > 0 {
+		s.do("close_range", unix.SYS_CLOSE_RANGE, 0, uintptr(fd-1), 0)
+	}
+	s.do("close_range", unix.SYS_CLOSE_RANGE, uintptr(fd+1), ^uintptr(0)>>32, 0)
+}
+
+// Rlimit sets soft and hard limit alike.
+func (s *Script) Rlimit(resource int, value uint64) {
+	l := &unix.Rlimit{Cur: value, Max: value}
+	s.keep = append(s.keep, l)
+	s.do("rlimit", unix.SYS_PRLIMIT64, 0, uintptr(resource), uintptr(unsafe.Pointer(l)), 0)
+}
+
+// Umask sets the file mode creation mask.
+func (s *Script) Umask(mask uintptr) { s.do("umask", unix.SYS_UMASK, mask) }
+
+// Unshare leaves namespaces behind.
+func (s *Script) Unshare(flags uintptr) { s.do("unshare", unix.SYS_UNSHARE, flags) }
+
+// User changes to a user and group with no supplementary groups.
+func (s *Script) User(uid, gid uint32) {
+	s.do("setgroups", unix.SYS_SETGROUPS, 0, 0)
+	s.do("setresgid", unix.SYS_SETRESGID, uintptr(gid), uintptr(gid), uintptr(gid))
+	s.do("setresuid", unix.SYS_SETRESUID, uintptr(uid), uintptr(uid), uintptr(uid))
+}
+
+// Mount mounts a file system of a type at a path.
+func (s *Script) Mount(fstype, target string, flags uintptr) {
+	s.do("mount "+fstype, unix.SYS_MOUNT, s.str(fstype), s.str(target), s.str(fstype), flags, 0)
+}
+
+// Signal sets what a signal does: SIG_DFL 0 or SIG_IGN 1.
+func (s *Script) ignoreChildren() {
+	// struct sigaction of the kernel: handler, flags, restorer, mask.
+	act := &[4]uint64{1, 0, 0, 0}
+	s.keep = append(s.keep, act)
+	s.do("sigaction", unix.SYS_RT_SIGACTION, uintptr(unix.SIGCHLD), uintptr(unsafe.Pointer(act)), 0, 8)
+}
+
+// ReapOrphans has the kernel reap the children that the held process
+// inherits.
+func (s *Script) ReapOrphans() { s.ignoreChildren() }
+
+// Capabilities sets permitted, effective and inheritable sets to the same
+// bits.
+func (s *Script) Capabilities(bits uint64) {
+	hdr := &unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	lo, hi := uint32(bits), uint32(bits>>32)
+	data := &[2]unix.CapUserData{
+		{Effective: lo, Permitted: lo, Inheritable: lo},
+		{Effective: hi, Permitted: hi, Inheritable: hi},
+	}
+	s.keep = append(s.keep, hdr, data)
+	s.do("capset", unix.SYS_CAPSET, uintptr(unsafe.Pointer(hdr)), uintptr(unsafe.Pointer(data)))
+}
+
+// Ambient raises each capability in the ambient set, so that it survives an
+// exec by a user that is not mapped yet.
+func (s *Script) Ambient(bits uint64) {
+	for c := uintptr(0); c < 64; c++ {
+		if bits&(1<<c) != 0 {
+			s.do("ambient capability", unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_RAISE, c, 0, 0)
+		}
+	}
+}
+
+// ClearAmbient empties the ambient set.
+func (s *Script) ClearAmbient() {
+	s.do("clear ambient", unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+}
+
+// Chdir changes the folder.
+func (s *Script) Chdir(dir string) { s.do("chdir "+dir, unix.SYS_CHDIR, s.str(dir)) }
+
+// NoNewPrivileges makes exec never give more rights.
+func (s *Script) NoNewPrivileges() {
+	s.do("no_new_privs", unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+}
+
+// Seccomp installs a filter. Steps after it must be allowed by it.
+func (s *Script) Seccomp(prog []unix.SockFilter) {
+	if len(prog) == 0 {
+		s.err = fmt.Errorf("empty seccomp filter")
+		return
+	}
+	f := &unix.SockFprog{Len: uint16(len(prog)), Filter: &prog[0]}
+	s.keep = append(s.keep, f, prog)
+	s.do("seccomp", unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(f)))
+}
+
+// Exec runs a program by path. Nothing follows it.
+func (s *Script) Exec(path string, argv, env []string) {
+	s.do("exec "+path, unix.SYS_EXECVE, s.str(path), s.strs(argv), s.strs(env))
+}
+
+// ExecFD runs the program in an open file. Nothing follows it.
+func (s *Script) ExecFD(fd int, argv, env []string) {
+	s.do("exec", unix.SYS_EXECVEAT, uintptr(fd), s.str(""), s.strs(argv), s.strs(env), unix.AT_EMPTY_PATH)
+}
