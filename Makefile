@@ -1,0 +1,58 @@
+# `make demo` shows tranca at work, `make test` runs the whole suite. Both do
+# all set-up themselves. `make help` lists the rest.
+
+GO ?= go
+GOARCH ?= $(shell $(GO) env GOARCH)
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+
+# One set of flags for everything, so that all commands share one build cache
+# and what is tested is what is shipped.
+export CGO_ENABLED = 0
+export GOFLAGS = -trimpath -buildvcs=false
+export LDFLAGS = -s -w -X tranca/internal/cli.Version=$(VERSION)
+
+GUEST = internal/guest/image/bin/tranca-guest-$(GOARCH)
+
+.PHONY: build guest demo test lint race bench fuzz churn dist clean help setup
+
+build: guest ## build bin/tranca, one static file
+	$(GO) build -ldflags '$(LDFLAGS)' -o bin/tranca ./cmd/tranca
+
+# The guest agent is embedded into tranca, so it comes first. Go rewrites the
+# file only when it changed, which keeps dependants cached.
+guest:
+	@mkdir -p $(dir $(GUEST))
+	GOARCH=$(GOARCH) $(GO) build -ldflags '-s -w' -o $(GUEST) ./cmd/tranca-guest
+
+setup: ## install the Debian packages that demo and test need (as root)
+	scripts/setup.sh
+
+demo: setup build ## a few real runs, with captions
+	scripts/demo.sh
+
+test: setup build ## the whole suite: as root it runs three times
+	scripts/test.sh
+
+lint: ## golangci-lint with the linters of .golangci.yml
+	scripts/lint.sh
+
+race: guest ## the suite under the race detector (needs a C compiler)
+	CGO_ENABLED=1 $(GO) test -race ./...
+
+bench: setup build ## side by side with bare python and bubblewrap
+	$(GO) run ./bench/cmd/bench $(BENCHFLAGS)
+
+fuzz: guest ## every fuzzer for FUZZTIME (60s)
+	scripts/fuzz.sh $(or $(FUZZTIME),60s)
+
+churn: setup build ## 1,000 sandboxes, kills at every stage, nothing may remain
+	$(GO) run ./bench/cmd/churn $(CHURNFLAGS)
+
+dist: ## dist/: static binaries, SHA256SUMS, SBOM
+	VERSION='$(VERSION)' scripts/dist.sh
+
+clean: ## remove what was built
+	rm -rf bin dist .cache internal/guest/image/bin/tranca-guest-*
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10

@@ -1,0 +1,226 @@
+package archtest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Rule forbids imports. It looks at what the package itself imports, not at
+// its tests, which may stand where they like.
+type Rule struct {
+	// From is the package, or with "/..." also all below it.
+	From string
+	// Deny lists import paths; each counts for all below it too.
+	Deny []string
+	// Only, where set, lists the only paths of this module and of others that
+	// may be imported; the standard library always may.
+	Only []string
+	// Except takes packages out of Deny again.
+	Except []string
+	Why    string
+}
+
+const (
+	internal = Module + "/internal/"
+	backends = internal + "backend"
+	linux    = internal + "linux"
+)
+
+var surfaces = []string{
+	internal + "cli", internal + "mcp", internal + "server", internal + "e2b",
+}
+
+// Rules are the import rules of docs/ARCHITECTURE.md.
+func Rules() []Rule {
+	rules := []Rule{
+		{
+			From: Module, Only: []string{},
+			Why: "the vocabulary imports nobody",
+		},
+		{
+			From: internal + "policy/...", Only: []string{Module, internal + "policy"},
+			Why: "policy is pure functions over the vocabulary",
+		},
+		{
+			From: internal + "machine", Only: []string{Module},
+			Why: "the contract between backend and guest knows neither",
+		},
+		{
+			From: internal + "guest/...",
+			Deny: append([]string{
+				internal + "engine", internal + "policy", internal + "store",
+				internal + "audit", internal + "app", backends,
+			}, surfaces...),
+			Why: "the guest decides nothing",
+		},
+		{
+			From: internal + "guest/agent/...",
+			Deny: []string{"net/http", "net", "encoding/json", "crypto/tls", "google.golang.org"},
+			Why:  "each of them costs every start of a sandbox",
+		},
+		{
+			From: backends + "/...",
+			Deny: append([]string{
+				internal + "engine", internal + "policy", internal + "app", Module + "/local",
+			}, surfaces...),
+			Why: "a backend knows only the vocabulary and its mechanisms",
+		},
+		{
+			From: internal + "engine/...",
+			Deny: append([]string{backends, "net/http", internal + "app"}, surfaces...),
+			Why:  "the engine decides over interfaces",
+		},
+		{
+			From: linux + "/...",
+			Deny: append([]string{
+				backends, internal + "engine", internal + "policy", internal + "guest",
+				internal + "app",
+			}, surfaces...),
+			Why: "mechanisms decide nothing",
+		},
+	}
+	for _, s := range surfaces {
+		rules = append(rules, Rule{
+			From: s + "/...", Deny: append([]string{backends, linux}, surfaces...),
+			Except: []string{s}, Why: "surfaces are thin and apart from each other",
+		})
+	}
+	return rules
+}
+
+// CheckImports returns a line for each import that a rule forbids.
+func CheckImports(rules []Rule, all []Package) []string {
+	var bad []string
+	for _, r := range rules {
+		for _, p := range all {
+			if !r.matches(p.ImportPath) {
+				continue
+			}
+			for _, imp := range p.Imports {
+				if r.forbids(imp) {
+					bad = append(bad, fmt.Sprintf("%s imports %s: %s", p.ImportPath, imp, r.Why))
+				}
+			}
+		}
+	}
+	return bad
+}
+
+func (r Rule) matches(path string) bool {
+	if root, ok := strings.CutSuffix(r.From, "/..."); ok {
+		return within(path, root)
+	}
+	return path == r.From
+}
+
+func (r Rule) forbids(imp string) bool {
+	if r.Only != nil && !standard(imp) && !anyWithin(imp, r.Only) {
+		return true
+	}
+	return anyWithin(imp, r.Deny) && !anyWithin(imp, r.Except)
+}
+
+// CheckBackends returns a line for each backend that imports another one, and
+// for each package that imports a backend and does not wire. A backend is a
+// folder below internal/backend; the folder itself is the registry.
+func CheckBackends(all []Package) []string {
+	wires := []string{internal + "app", Module + "/bench", Module + "/scripts", backends}
+	var bad []string
+	for _, p := range all {
+		for _, imp := range p.Imports {
+			target := backendOf(imp)
+			if target == "" || target == backendOf(p.ImportPath) {
+				continue
+			}
+			if own := backendOf(p.ImportPath); own != "" {
+				bad = append(bad, fmt.Sprintf("%s imports %s: backends stand apart", p.ImportPath, imp))
+			} else if !anyWithin(p.ImportPath, wires) {
+				bad = append(bad, fmt.Sprintf("%s imports %s: only internal/app wires backends", p.ImportPath, imp))
+			}
+		}
+	}
+	return bad
+}
+
+func backendOf(path string) string {
+	rest, ok := strings.CutPrefix(path, backends+"/")
+	if !ok {
+		return ""
+	}
+	name, _, _ := strings.Cut(rest, "/")
+	return name
+}
+
+// Heavy are modules that may appear in one package each, so that what they
+// cost and what they can do stays in one place.
+func Heavy() []string {
+	return []string{
+		"github.com/goccy/go-yaml", "github.com/godbus/dbus",
+		"github.com/modelcontextprotocol/go-sdk", "github.com/moby/moby/client",
+		"github.com/docker/docker", "k8s.io/client-go", "gvisor.dev/gvisor",
+		"modernc.org/sqlite", "google.golang.org/protobuf",
+	}
+}
+
+// CheckHeavy returns a line for each heavy module that more than one package
+// of this module imports.
+func CheckHeavy(heavy []string, all []Package) []string {
+	var bad []string
+	for _, module := range heavy {
+		var users []string
+		for _, p := range all {
+			if p.Ours() && slices.ContainsFunc(p.Imports, func(i string) bool { return within(i, module) }) {
+				users = append(users, p.ImportPath)
+			}
+		}
+		if len(users) > 1 {
+			bad = append(bad, fmt.Sprintf("%s is imported by %s: one package each",
+				module, strings.Join(users, ", ")))
+		}
+	}
+	return bad
+}
+
+// CheckLinked returns a line for each package that a binary links and must
+// not. deps is the binary with everything below it.
+func CheckLinked(binary string, deny []string, deps []Package) []string {
+	var bad []string
+	for _, p := range deps {
+		if anyWithin(p.ImportPath, deny) {
+			bad = append(bad, fmt.Sprintf("%s links %s", binary, p.ImportPath))
+		}
+	}
+	return bad
+}
+
+// CheckNames returns a line for each package whose name says nothing.
+func CheckNames(all []Package) []string {
+	empty := []string{
+		"util", "utils", "common", "helper", "helpers", "types", "misc", "shared", "base",
+	}
+	var bad []string
+	for _, p := range all {
+		last := p.ImportPath[strings.LastIndex(p.ImportPath, "/")+1:]
+		if slices.Contains(empty, p.Name) || slices.Contains(empty, last) {
+			bad = append(bad, fmt.Sprintf("package %s (%s): name it after what it does", p.Name, p.ImportPath))
+		}
+	}
+	return bad
+}
+
+func anyWithin(path string, roots []string) bool {
+	return slices.ContainsFunc(roots, func(r string) bool {
+		if r == Module { // the root package alone, not the whole module
+			return path == r
+		}
+		return within(path, r)
+	})
+}
+
+// standard reports whether the path is one of the standard library: its first
+// element has no dot, and it isn't ours.
+func standard(path string) bool {
+	first, _, _ := strings.Cut(path, "/")
+	return !strings.Contains(first, ".") && first != Module
+}
