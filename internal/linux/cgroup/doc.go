@@ -1,0 +1,30 @@
+// Package cgroup puts a sandbox's programs into control groups, so that
+// memory, processes and CPU are bounded for the whole tree, counted from
+// outside, and the tree can be killed at once.
+//
+// It knows cgroup v1, pure v2, and the hybrid of both (v1 controllers beside
+// a v2 tree without any). [Find] tries what works for this process; [Tree]
+// makes groups there; [Group] is one sandbox.
+//
+// # Layout
+//
+// Each supervisor process owns one folder "tranca-ID" per hierarchy, named by
+// its identity of package supervisor, so that the groups of a dead supervisor
+// can be told from those of a live one. Below it each sandbox has two leaves:
+// one for the code, and one for the guest agent, which must go on when the
+// code has used up its memory or processes, and must not be throttled with
+// it. A leaf exists only where its controller asks for one.
+//
+//	v1  BASE/tranca-ID/NAME          the code  (memory, pids, cpu, cpuacct)
+//	    BASE/tranca-ID/NAME.agent    the agent (memory, pids)
+//	v2  BASE/tranca-ID/NAME/code     the code
+//	    BASE/tranca-ID/NAME/agent    the agent
+//
+// # Joining
+//
+// Moving a process by its id from outside waits for an RCU grace period,
+// some 10 ms. What is fast is a task that writes "0" into a v1 "tasks" file,
+// and, under v2, a child that is born in its group (clone3 with
+// CLONE_INTO_CGROUP). So a [Group] hands out descriptors for both; see
+// [Entry] for who may use them.
+package cgroup
