@@ -1,0 +1,141 @@
+package policy
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"tranca"
+)
+
+// Error is one thing that is wrong with a policy, a flag or a unit. It wraps
+// [tranca.ErrInvalid].
+type Error struct {
+	// File is the name that was given to [Parse]; empty where the value did
+	// not come from a file.
+	File string
+	// Line and Column count from 1; 0 where the place is not known. Columns
+	// count characters, not bytes.
+	Line, Column int
+	// Path is the field: "limits.memory", "mounts[1].target". Empty where the
+	// error concerns no one field.
+	Path string
+	// Message says what is wrong, and what is right.
+	Message string
+	// Suggestion is the nearest right word or value, or empty.
+	Suggestion string
+}
+
+// Error returns one line, "file:line:column: path: message; did you mean
+// "x"?", without the parts that are not known.
+func (e *Error) Error() string {
+	var b strings.Builder
+	if e.File != "" {
+		b.WriteString(e.File + ":")
+		if e.Line > 0 {
+			fmt.Fprintf(&b, "%d:%d:", e.Line, e.Column)
+		}
+		b.WriteByte(' ')
+	}
+	if e.Path != "" {
+		b.WriteString(e.Path + ": ")
+	}
+	b.WriteString(e.Message)
+	if e.Suggestion != "" {
+		fmt.Fprintf(&b, "; did you mean %q?", e.Suggestion)
+	}
+	return b.String()
+}
+
+// Unwrap returns [tranca.ErrInvalid].
+func (e *Error) Unwrap() error { return tranca.ErrInvalid }
+
+// at returns the error with the field that it concerns.
+func (e *Error) at(path string) *Error {
+	c := *e
+	c.Path = path
+	return &c
+}
+
+// Errors is all that is wrong with a policy, in the order of the file. It
+// holds at least one and at most [MaxErrors] errors.
+type Errors []*Error
+
+// MaxErrors bounds how many errors are reported at once, since a hostile file
+// can hold as many as it has bytes.
+const MaxErrors = 20
+
+// Error returns the errors, one a line.
+func (e Errors) Error() string {
+	lines := make([]string, len(e))
+	for i, one := range e {
+		lines[i] = one.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Unwrap returns the single errors.
+func (e Errors) Unwrap() []error {
+	all := make([]error, len(e))
+	for i, one := range e {
+		all[i] = one
+	}
+	return all
+}
+
+func errorf(path, format string, args ...any) *Error {
+	return &Error{Path: path, Message: fmt.Sprintf(format, args...)}
+}
+
+// quote makes hostile text fit for one line of a message.
+func quote(s string) string {
+	const longest = 60
+	r := []rune(s)
+	if len(r) > longest {
+		return strconv.Quote(string(r[:longest])) + "..."
+	}
+	return strconv.Quote(s)
+}
+
+// nearest returns the word that s is most likely a misspelling of, or "".
+func nearest(s string, words []string) string {
+	const longest = 64 // distance is quadratic, and no name is longer
+	if len(s) == 0 || len(s) > longest {
+		return ""
+	}
+	s = strings.ToLower(s)
+	best, least := "", min(3, 1+len(s)/3)
+	for _, w := range words {
+		if d := distance(s, strings.ToLower(w)); d < least {
+			best, least = w, d
+		}
+	}
+	return best
+}
+
+// distance counts the insertions, deletions, replacements and swaps of
+// neighbours that turn a into b.
+func distance(a, b string) int {
+	rows := make([][]int, len(a)+1)
+	for i := range rows {
+		rows[i] = make([]int, len(b)+1)
+		rows[i][0] = i
+	}
+	for j := range rows[0] {
+		rows[0][j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			d := min(rows[i-1][j]+1, rows[i][j-1]+1, rows[i-1][j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				d = min(d, rows[i-2][j-2]+1)
+			}
+			rows[i][j] = d
+		}
+	}
+	return rows[len(a)][len(b)]
+}
