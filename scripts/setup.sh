@@ -15,8 +15,9 @@ declare -A package=(
 if [ "${1:-}" = --vm ]; then
 	package=(
 		[qemu-system-x86_64]=qemu-system-x86
-		[cpio]=cpio
-		[busybox]=busybox-static
+		[mke2fs]=e2fsprogs
+		[ps]=procps
+		[awk]=mawk
 	)
 fi
 

@@ -3,7 +3,7 @@
 // closes with the lines of `go test`.
 //
 //	testrun build -o DIR [PACKAGE...]
-//	testrun run   -bin DIR -log DIR -name RUN [-only REGEXP] [-without REGEXP]
+//	testrun run   -bin DIR -log DIR -name RUN [-only REGEXP] [-without REGEXP] [-run TESTS]
 //	testrun check -log DIR [-absent PART,...]
 package main
 

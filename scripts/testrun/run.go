@@ -18,6 +18,7 @@ import (
 // settings are the flags of one run.
 type settings struct {
 	bin, log, name string
+	tests          string // which tests, for -test.run
 	only, without  *regexp.Regexp
 	timeout        time.Duration
 }
@@ -29,6 +30,7 @@ func parseRun(args []string) (settings, error) {
 	flags.StringVar(&s.log, "log", ".cache/testlog", "folder for output and require logs")
 	flags.StringVar(&s.name, "name", "", "what to call the run")
 	flags.DurationVar(&s.timeout, "timeout", 15*time.Minute, "for one package")
+	flags.StringVar(&s.tests, "run", "", "only tests that match")
 	only := flags.String("only", "", "only packages that match")
 	without := flags.String("without", "^$", "no packages that match")
 	flags.Parse(args)
@@ -93,7 +95,7 @@ func run(args []string) error {
 func runOne(s settings, p suite) (bool, tally) {
 	base := filepath.Join(s.log, strings.TrimSuffix(p.Binary, ".test"))
 	cmd := exec.Command(filepath.Join(s.bin, p.Binary),
-		"-test.v", "-test.paniconexit0", "-test.timeout="+s.timeout.String())
+		"-test.v", "-test.paniconexit0", "-test.run="+s.tests, "-test.timeout="+s.timeout.String())
 	cmd.Dir = p.Dir
 	cmd.Env = append(os.Environ(), "TRANCA_REQUIRE_LOG="+base+".require")
 	// A group of its own, so that an overdue package goes with its children.

@@ -1,0 +1,134 @@
+#!/bin/bash
+# Runs the compiled suite three times on this machine: as root, as a user with
+# subordinate ids and delegated cgroups, as a user with neither. Each run
+# declares what it provides (see internal/require). Used by test.sh on the host
+# and inside the VM. Must be root, in the module's root.
+#
+# usage: runs.sh TESTRUN BIN LOG PREFIX PARTS [testrun arguments...]
+#   PARTS  comma-separated parts of the host that every run here provides
+set -eu
+
+testrun=$1 bin=$2 log=$3 prefix=$4 parts=$5
+shift 5
+
+sub=tranca-test-sub
+plain=tranca-test-plain
+group=tranca-test-$$
+made=()
+cgroups=()
+stage=$(mktemp -d "${TMPDIR:-/tmp}/tranca-test.XXXXXX")
+
+cleanup() {
+	local dir
+	for dir in "${cgroups[@]}"; do
+		find "$dir" -depth -type d -exec rmdir {} + 2>/dev/null ||
+			echo "runs: $dir is not empty" >&2
+	done
+	for user in "${made[@]}"; do
+		userdel "$user" 2>/dev/null || true
+	done
+	rm -rf "$stage"
+}
+trap cleanup EXIT
+
+# next_id prints the first id above all subordinate ranges, rounded up.
+next_id() {
+	cat /etc/subuid /etc/subgid 2>/dev/null | awk -F: '
+		$2 + $3 > top { top = $2 + $3 }
+		END { if (top < 1000000) top = 1000000; print int((top + 65535) / 65536) * 65536 }'
+}
+
+make_users() {
+	local first
+	for user in $sub $plain; do
+		id "$user" >/dev/null 2>&1 && continue
+		useradd --system --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin "$user"
+		made+=("$user")
+	done
+	if ! grep -q "^$sub:" /etc/subuid 2>/dev/null; then
+		first=$(next_id)
+		touch /etc/subuid /etc/subgid
+		usermod --add-subuids "$first-$((first + 65535))" --add-subgids "$first-$((first + 65535))" $sub
+	fi
+}
+
+# delegate_v1 gives a group of each v1 hierarchy to the user.
+delegate_v1() {
+	local mount
+	for mount in $(awk '$3 == "cgroup" { print $2 }' /proc/mounts); do
+		case $mount in *cpuset*) continue ;; esac
+		mkdir "$mount/$group"
+		cgroups+=("$mount/$group")
+		chown -R "$1" "$mount/$group"
+	done
+}
+
+# delegate_v2 does what systemd does for a user: the group and the files that
+# move processes and hand on controllers are the user's, the limits are not.
+delegate_v2() {
+	local mount dir controller
+	mount=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)
+	[ -n "$mount" ] || return 0
+	dir=$mount/$group
+	mkdir "$dir"
+	cgroups+=("$dir")
+	for controller in cpu memory pids; do
+		if grep -qw $controller "$mount/cgroup.controllers"; then
+			echo +$controller >"$mount/cgroup.subtree_control"
+		fi
+	done
+	mkdir "$dir/runner"
+	chown "$1" "$dir" "$dir"/cgroup.{procs,threads,subtree_control} "$dir/runner" "$dir"/runner/cgroup.{procs,threads}
+}
+
+# copy_tree lays the sources, with their test data, and the binaries where
+# every user can read them: a clone may lie in a home folder that is closed.
+copy_tree() {
+	chmod 755 "$stage"
+	mkdir "$stage/tree" "$stage/log"
+	tar -c --exclude=./.git --exclude=./.cache --exclude=./dist . | tar -x --no-same-owner -C "$stage/tree"
+	mkdir -p "$stage/tree/.cache"
+	cp -r "$bin" "$stage/testbin"
+	cp "$testrun" "$stage/testrun"
+	chmod -R a+rX "$stage"
+}
+
+# as_user USER NAME PROVIDES [ENV=VALUE...] -- ARGS: one run.
+as_user() {
+	local user=$1 name=$2 provides=$3 home env=() status=0
+	shift 3
+	while [ "$1" != -- ]; do
+		env+=("$1")
+		shift
+	done
+	shift
+	home=$stage/home-$name
+	mkdir "$home" "$stage/log/$name"
+	chown "$user" "$home" "$stage/log/$name"
+	(
+		cd "$stage/tree"
+		if [ "$user" = $sub ]; then
+			mount=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)
+			[ -z "$mount" ] || echo $BASHPID >"$mount/$group/runner/cgroup.procs"
+		fi
+		exec setpriv --reuid="$user" --regid="$(id -g "$user")" --clear-groups --inh-caps=-all \
+			env -i HOME="$home" USER="$user" LANG=C.UTF-8 PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin \
+			TRANCA_PROVIDES="$provides" TRANCA_TEST_SCALE="${TRANCA_TEST_SCALE:-1}" "${env[@]}" \
+			"$stage/testrun" run -bin "$stage/testbin" -log "$stage/log" -name "$name" "$@"
+	) || status=1
+	mkdir -p "$log"
+	cp -r "$stage/log/$name" "$log/"
+	return $status
+}
+
+make_users
+delegate_v1 $sub
+delegate_v2 $sub
+copy_tree
+
+failed=0
+TRANCA_PROVIDES=root,cgroup,$parts "$testrun" run -bin "$bin" -log "$log" -name "${prefix}root" "$@" || failed=1
+as_user $sub "${prefix}sub" "unprivileged,subids,delegated-cgroup,$parts" \
+	TRANCA_TEST_CGROUP="/$group" -- "$@" || failed=1
+as_user $plain "${prefix}plain" "unprivileged,no-subids,no-cgroup,$parts" -- "$@" || failed=1
+exit $failed

@@ -1,0 +1,70 @@
+#!/bin/bash
+# The whole suite. As root: three runs on this host (see runs.sh). As another
+# user: the one run that fits. With CI set also fuzzers, churn, the examples,
+# and the suite in a VM that has nothing but cgroup v2.
+set -eu
+cd "$(dirname "$0")/.."
+
+bin=$PWD/.cache/testbin
+log=$PWD/.cache/testlog
+ci=${CI:-}
+failed=0
+
+step() { echo "# $(date +%H:%M:%S) $*"; }
+
+# parts prints what this host has for every user.
+parts() {
+	local program list=
+	for program in python3 bwrap; do
+		! command -v $program >/dev/null || list=$list,$program
+	done
+	echo "${list#,}"
+}
+
+# own_parts prints what this unprivileged user has.
+own_parts() {
+	local list=unprivileged
+	if grep -q "^$(id -un):" /etc/subuid 2>/dev/null && command -v newuidmap >/dev/null; then
+		list=$list,subids
+	else
+		list=$list,no-subids
+	fi
+	[ -n "${TRANCA_TEST_CGROUP:-}" ] && list=$list,delegated-cgroup || list=$list,no-cgroup
+	echo "$list,$(parts)"
+}
+
+step "compile"
+rm -rf "$log"
+mkdir -p "$log" .cache/bin
+go build -o .cache/bin/testrun ./scripts/testrun
+.cache/bin/testrun build -o "$bin" ./...
+
+# Only the run in the VM has these; without CI there is no such run.
+absent=cgroup-v2
+if [ "$(id -u)" = 0 ]; then
+	step "three runs on this host"
+	PATH=$PATH:/usr/sbin:/sbin scripts/runs.sh .cache/bin/testrun "$bin" "$log" "" "$(parts)" || failed=1
+else
+	step "one run, as $(id -un)"
+	absent=root,cgroup,subids,no-subids,delegated-cgroup,no-cgroup,cgroup-v2,python3,bwrap
+	TRANCA_PROVIDES=$(own_parts) .cache/bin/testrun run -bin "$bin" -log "$log" -name own || failed=1
+fi
+
+if [ -n "$ci" ]; then
+	absent=
+	step "the suite in a VM with pure cgroup v2"
+	scripts/vm.sh || failed=1
+	step "fuzzers"
+	scripts/fuzz.sh 60s 'policy|guest/wire|interpreter|engine|encod' || failed=1
+	step "a tenth of churn"
+	go run ./bench/cmd/churn -sandboxes 100 -kills 2 || failed=1
+fi
+
+step "what no run provided for"
+.cache/bin/testrun check -log "$log" -absent "$absent" || failed=1
+
+if [ $failed != 0 ]; then
+	echo FAIL
+	exit 1
+fi
+step "all passed"

@@ -1,0 +1,30 @@
+#!/bin/bash
+# Runs compiled tests in a VM with pure cgroup v2 and Landlock, in software.
+# Fetches the kernel and QEMU by the distribution's packages. Must be root, so
+# that the files in the VM's root are root's.
+#
+# usage: vm.sh [vmrun arguments...]     -command 'sh command' | -only REGEXP
+set -eu
+cd "$(dirname "$0")/.."
+
+if [ "$(id -u)" != 0 ]; then
+	echo "vm: must be root to make the VM's root tree" >&2
+	exit 1
+fi
+export CGO_ENABLED=0 PATH=$PATH:/usr/sbin:/sbin
+scripts/setup.sh --vm
+
+kernel=.cache/vm/kernel
+if ! compgen -G "$kernel/boot/vmlinuz-*" >/dev/null; then
+	mkdir -p "$kernel"
+	apt-get update -q >/dev/null
+	package=$(apt-cache depends linux-image-cloud-amd64 | sed -n 's/.*Depends: \(linux-image-.*\)/\1/p')
+	(cd "$kernel" && apt-get download -q -o APT::Sandbox::User=root "$package" >/dev/null)
+	dpkg -x "$kernel"/linux-image-*.deb "$kernel"
+	rm "$kernel"/linux-image-*.deb
+fi
+mkdir -p .cache/bin
+go build -o .cache/bin/vminit ./internal/vmtest/init
+go build -o .cache/bin/testrun ./scripts/testrun
+go build -o .cache/bin/vmrun ./scripts/vmrun
+exec .cache/bin/vmrun "$@"
