@@ -18,10 +18,11 @@ GUEST = internal/guest/image/bin/tranca-guest-$(GOARCH)
 build: guest ## build bin/tranca, one static file
 	$(GO) build -ldflags '$(LDFLAGS)' -o bin/tranca ./cmd/tranca
 
-# The guest agent is embedded into tranca, so it comes first. Go rewrites the
-# file only when it changed, which keeps dependants cached.
+# The guest agent is embedded into tranca, so it comes first, and alone: one of
+# another architecture would be embedded too.
 guest:
 	@mkdir -p $(dir $(GUEST))
+	@find $(dir $(GUEST)) -name 'tranca-guest-*' ! -name $(notdir $(GUEST)) -delete
 	GOARCH=$(GOARCH) $(GO) build -ldflags '-s -w' -o $(GUEST) ./cmd/tranca-guest
 
 setup: ## install the Debian packages that demo and test need (as root)

@@ -119,7 +119,8 @@ func runOne(s settings, p suite) (bool, tally) {
 	t := count(out.Bytes())
 	if err != nil {
 		printFailure(out.Bytes())
-		fmt.Printf("%v (whole output: %s.log)\nFAIL\t%s\t%.3fs\n", err, base, p.Package, took)
+		fmt.Printf("%v (whole output: %s/%s.log among the logs)\nFAIL\t%s\t%.3fs\n",
+			err, s.name, filepath.Base(base), p.Package, took)
 		return false, t
 	}
 	fmt.Printf("ok  \t%s\t%.3fs\n", p.Package, took)

@@ -1,0 +1,23 @@
+#!/bin/bash
+# Makes dist/: one static tranca for each architecture with its guest agent
+# embedded, a bill of materials for each, and checksums. The same sources and
+# Go release give the same bytes, wherever they lie.
+#
+# usage: VERSION=v1.2.3 dist.sh [ARCH...]
+set -eu
+cd "$(dirname "$0")/.."
+
+version=${VERSION:-dev}
+archs=${*:-amd64 arm64}
+rm -rf dist
+mkdir dist
+for arch in $archs; do
+	echo "dist: linux/$arch"
+	make --no-print-directory -s guest GOARCH="$arch"
+	GOARCH=$arch go build -ldflags "-s -w -buildid= -X tranca/internal/cli.Version=$version" \
+		-o "dist/tranca-linux-$arch" ./cmd/tranca
+	go run ./scripts/sbom -version "$version" -o "dist/tranca-linux-$arch.cdx.json" \
+		"dist/tranca-linux-$arch" "internal/guest/image/bin/tranca-guest-$arch"
+done
+make --no-print-directory -s guest
+(cd dist && sha256sum tranca-* >SHA256SUMS && cat SHA256SUMS)
