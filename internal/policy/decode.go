@@ -113,8 +113,8 @@ func (d *decoder) environment(at string, n *node) {
 		if !d.once(name, key, n.values[i]) {
 			continue
 		}
-		if key.kind != nodeText {
-			d.fail(key, errorf(at, "%s is no name of a variable", quote(key.text)))
+		if key.kind != nodeText || !envName.MatchString(key.text) {
+			d.fail(key, badName(at, key.text))
 			continue
 		}
 		if s, ok := d.text(joinPath(at, clip(key.text)), n.values[i], "text"); ok {

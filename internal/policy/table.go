@@ -25,7 +25,7 @@ func headFields() []field {
 	return []field{
 		{
 			path: "version", kind: kindVersion,
-			doc: "The version of this form. It must be there.",
+			doc: "The version of this form. Required.",
 		},
 		{
 			path: "floor", kind: kindWord, item: tranca.ItemIsolation, flag: "--isolation",
@@ -200,11 +200,11 @@ func mountTable() []field {
 	return []field{
 		{
 			path: "source", kind: kindName,
-			doc: "An absolute host path. No part of it may be a symbolic link. It must be there.",
+			doc: "An absolute host path. No part of it may be a symbolic link. Required.",
 		},
 		{
 			path: "target", kind: kindName,
-			doc: "An absolute path inside. It must be there.",
+			doc: "An absolute path inside. Required.",
 		},
 		{
 			path: "mode", kind: kindWord, text: "ro", words: []string{"ro", "rw"},
@@ -220,7 +220,7 @@ func mountTable() []field {
 		},
 		{
 			path: "protect", kind: kindPaths, item: tranca.ItemProtect,
-			doc: "Names and paths that stay read-only in a writable mount, because the host may execute them. Left out, the list below; [] protects nothing.",
+			doc: "Names and paths that stay read-only in a writable mount, because the host may execute them. Left out, the default list; [] protects nothing.",
 		},
 	}
 }

@@ -145,7 +145,7 @@ func checkEnv(at string, env map[string]string) []*Error {
 		total += len(name) + len(value) + 2
 		switch {
 		case !envName.MatchString(name):
-			found = append(found, errorf(at, "%s is no name of a variable: want letters, digits and underscores, and no digit first", quote(name)))
+			found = append(found, badName(at, name))
 		case strings.IndexByte(value, 0) >= 0:
 			found = append(found, errorf(at+"."+name, "the value holds a NUL"))
 		case !utf8.ValidString(value):
@@ -158,6 +158,10 @@ func checkEnv(at string, env map[string]string) []*Error {
 		found = append(found, errorf(at, "all variables together have %d bytes: at most %d", total, maxEnvTotal))
 	}
 	return found
+}
+
+func badName(at, name string) *Error {
+	return errorf(at, "%s is no name of a variable: want letters, digits and underscores, and no digit first", quote(name))
 }
 
 func checkUser(u tranca.User) *Error {
