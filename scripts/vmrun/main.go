@@ -24,8 +24,8 @@ func main() {
 	timeout := flag.Duration("timeout", 25*time.Minute, "for all")
 	flag.Parse()
 	ctx, cancel := context.WithTimeout(context.Background(), *timeout)
-	defer cancel()
 	status, err := o.boot(ctx)
+	cancel()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "vmrun:", err)
 		status = 1
