@@ -1,0 +1,98 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/urfave/cli/v3"
+
+	"tranca"
+)
+
+// World is everything that the command line uses from outside itself. The
+// composition root fills it; tests fill it with what they like.
+type World struct {
+	// Stdin, Stdout and Stderr are this process's streams. Where one is an
+	// [os.File] it may turn out to be a terminal.
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	// Getenv is [os.Getenv].
+	Getenv func(string) string
+	// Quit ends the process at once, without clean-up.
+	Quit func(status int)
+
+	// FindPolicy reads the policy file at path or, where path is empty, the
+	// first that there is in the places for policies. found is false where
+	// path is empty and there is none.
+	FindPolicy func(path string) (p tranca.Policy, found bool, err error)
+	// Open returns an engine for a policy. It starts nothing yet.
+	Open func(tranca.Policy) (Engine, error)
+	// Probe tries every backend.
+	Probe func(context.Context) []Probed
+	// MCP serves the Model Context Protocol over in and out until in ends or
+	// ctx does. Nothing but the protocol is written to out.
+	MCP func(ctx context.Context, setup MCPSetup) error
+	// Guest returns the digest of the guest agent inside this binary, or "".
+	Guest func() string
+}
+
+// Engine runs code under the policy that it was opened with.
+type Engine interface {
+	tranca.Runner
+	Close(context.Context) error
+}
+
+// Probed is what one backend said about this host.
+type Probed struct {
+	Backend string
+	Report  tranca.Report
+	// Err says why the backend can't run here at all.
+	Err error
+}
+
+// MCPSetup is what a server of the Model Context Protocol is made from.
+type MCPSetup struct {
+	Policy  tranca.Policy
+	Narrow  tranca.Narrowing
+	In      io.Reader
+	Out     io.Writer
+	Log     io.Writer
+	Version string
+}
+
+// Main runs the command line args, program name included, and returns the
+// exit status of the process.
+func Main(ctx context.Context, w World, args []string) int {
+	a := &app{World: w}
+	err := a.root().Run(ctx, args)
+	if err != nil && !silent(err) {
+		explainError(w.Stderr, err)
+	}
+	return errorStatus(err)
+}
+
+// silent reports whether an error needs no word: all was said already, or
+// nobody is there to read it.
+func silent(err error) bool {
+	var own *exitError
+	return errors.As(err, &own) || errors.Is(err, errReaderGone) || brokenPipe(err)
+}
+
+// app holds what all commands share.
+type app struct{ World }
+
+// root is the command tree.
+func (a *app) root() *cli.Command {
+	root := &cli.Command{
+		Name:  "tranca",
+		Usage: "run untrusted code behind a boundary that you chose",
+		Commands: []*cli.Command{
+			a.runCommand(), a.policyCommand(), a.doctorCommand(),
+			a.setupCommand(), a.mcpCommand(), a.versionCommand(),
+		},
+		Action: noCommand,
+	}
+	a.prepare(root, "tranca")
+	return root
+}
