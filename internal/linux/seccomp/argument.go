@@ -99,8 +99,8 @@ var ioctlCommands = []span{
 	{unix.TIOCSPTLCK, unix.TIOCSPTLCK},
 	{unix.TCSETS2, unix.TCSETSF2}, // also TCSETSW2
 	{unix.TIOCGPTN, unix.TIOCGPTN},
-	{unix.TCGETS2, unix.TCGETS2},
 	{unix.TIOCGPTLCK, unix.TIOCGPTLCK},
+	{unix.TCGETS2, unix.TCGETS2},
 }
 
 // Commands that the same number stands for on both architectures, and that

@@ -1,6 +1,10 @@
 package seccomp
 
-import "golang.org/x/sys/unix"
+import (
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
 
 // The instructions that a filter of ours is made of.
 const (
@@ -102,9 +106,7 @@ type segment struct {
 }
 
 // search leads the accumulator to its segment, in a number of comparisons that
-// is logarithmic in the number of segments. The first starts at 0, and no two
-// neighbours have the same target. Where there is more than one, the result is
-// the foremost instruction, so that what is put next falls into it.
+// is logarithmic in the number of segments. The first starts at 0.
 func (a *assembler) search(segs []segment) label {
 	switch {
 	case len(segs) == 1:
@@ -118,6 +120,14 @@ func (a *assembler) search(segs []segment) label {
 	return a.branch(opNotLess, segs[mid].start, high, low)
 }
 
+// lead is a search that what is put next falls into.
+func (a *assembler) lead(segs []segment) {
+	segs = slices.CompactFunc(segs, func(x, y segment) bool { return x.to == y.to })
+	if d := a.distance(a.search(segs)); d > 0 {
+		a.put(opJump, uint32(d)) // there was nothing to compare
+	}
+}
+
 // rule emits a verdict, or the test that finds one.
 func (a *assembler) rule(r rule) label {
 	t, ok := r.(*test)
@@ -126,7 +136,7 @@ func (a *assembler) rule(r rule) label {
 	}
 	no := a.rule(t.no)
 	yes := a.rule(t.yes)
-	a.search(t.segments(yes, no))
+	a.lead(t.segments(yes, no))
 	if t.mask != allBits {
 		a.put(opAnd, t.mask)
 	}
@@ -136,7 +146,7 @@ func (a *assembler) rule(r rule) label {
 // dispatch emits the beginning of the filter: the right architecture, then the
 // rule of the number.
 func (a *assembler) dispatch(auditArch uint32, segs []segment, foreign verdict) {
-	a.search(segs)
+	a.lead(segs)
 	number := a.put(opLoad, offsetNumber)
 	a.branch(opEqual, auditArch, number, a.ret(uint32(foreign)))
 	a.put(opLoad, offsetArch)

@@ -63,16 +63,20 @@ func allowWithout(arg int, bits uint32, otherwise rule) *test {
 	return &test{arg: arg, mask: bits, in: only(0), yes: allow, no: otherwise}
 }
 
-// segments cuts all values into those inside and those outside of the spans.
+// step is the distance between two values that the mask lets through.
+func (t *test) step() uint32 { return t.mask & -t.mask }
+
+// segments cuts the values that the mask lets through into those inside and
+// those outside of the spans.
 func (t *test) segments(yes, no label) []segment {
-	var out []segment
-	if t.in[0].lo > 0 {
-		out = append(out, segment{0, no})
-	}
+	out := []segment{{0, no}}
 	for _, s := range t.in {
+		if out[len(out)-1].start == s.lo {
+			out = out[:len(out)-1]
+		}
 		out = append(out, segment{s.lo, yes})
-		if s.hi != allBits {
-			out = append(out, segment{s.hi + 1, no})
+		if s.hi < t.mask {
+			out = append(out, segment{s.hi + t.step(), no})
 		}
 	}
 	return out
