@@ -1,0 +1,71 @@
+#!/bin/bash
+# Shows tranca at work: an answer, limits, and things that code would like to
+# do. Works as root and as another user; what this host can't enforce for that
+# user is refused, and the refusal is shown as it is.
+set -u
+cd "$(dirname "$0")/.."
+
+tranca=bin/tranca
+bold= plain=
+if [ -t 1 ]; then
+	bold=$'\e[1m' plain=$'\e[0m'
+fi
+
+say() { printf '\n%s== %s%s\n' "$bold" "$1" "$plain"; }
+
+# show CAPTION ARGS...: prints the command, runs it, says how it ended.
+show() {
+	say "$1"
+	shift
+	printf '$ tranca'
+	printf ' %q' "$@"
+	printf '\n'
+	local status
+	"$tranca" "$@" 2>&1 | head -n 30
+	status=${PIPESTATUS[0]}
+	case $status in
+	0) ;;
+	124) echo "-> status 124: a limit ended it" ;;
+	125) echo "-> status 125: tranca's own error" ;;
+	126) echo "-> status 126: refused; nothing was run" ;;
+	*) echo "-> status $status" ;;
+	esac
+	return "$status"
+}
+
+run=(run)
+say "tranca $("$tranca" version 2>/dev/null | head -n 1)"
+if ! show "An answer" "${run[@]}" -c 'print(6*7)'; then
+	# Only limits that an operator may waive are left out, each by its name.
+	waive=limits.memory,limits.processes,limits.cpus,limits.cpu_time,limits.disk,limits.disk.inodes,user
+	echo
+	echo "For this user the host doesn't enforce all that the default policy asks; the"
+	echo "refusal says what mends it. The demo goes on with these items waived by name:"
+	echo "  $waive"
+	run+=(--waive "$waive")
+	show "An answer" "${run[@]}" -c 'print(6*7)' || {
+		echo "demo: this host can't run the process backend for this user; see above" >&2
+		"$tranca" doctor
+		exit 1
+	}
+fi
+
+show "An endless loop, with two seconds of wall-clock time" \
+	"${run[@]}" --timeout 2s -c 'while True: pass'
+show "Memory without end, with 64 MiB" \
+	"${run[@]}" --memory 64MiB -c 'blocks = []
+while True: blocks.append(bytearray(1 << 20))'
+show "The host's passwords" \
+	"${run[@]}" -c 'print(open("/etc/shadow").read())'
+show "A way out to the network" \
+	"${run[@]}" -c 'import socket
+socket.create_connection(("192.0.2.1", 80), timeout=2)'
+show "The processes of the host" \
+	"${run[@]}" -c 'import os
+print([p for p in os.listdir("/proc") if p.isdigit()])'
+show "The whole answer, as the operator gets it" \
+	"${run[@]}" --json -c 'print("hello")'
+
+say "What this host can enforce (tranca doctor)"
+"$tranca" doctor
+exit 0
