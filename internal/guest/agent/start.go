@@ -1,0 +1,309 @@
+package agent
+
+import (
+	"context"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"tranca/internal/guest/message"
+	"tranca/internal/guest/wire"
+)
+
+// proc is a running program.
+type proc struct {
+	config message.ProcessConfig
+	tag    string
+	child  Child
+
+	stdinMu sync.Mutex // one writer at a time
+	stdin   *os.File   // nil if it reads /dev/null
+}
+
+// pipes are the standard files of a program that is being started.
+type pipes struct {
+	theirs [3]*os.File
+	ours   [3]*os.File // ours[0] is nil if stdin is /dev/null
+}
+
+func (p *pipes) closeTheirs() {
+	for i, f := range p.theirs {
+		if f != nil {
+			f.Close()
+			p.theirs[i] = nil
+		}
+	}
+}
+
+func (p *pipes) close() {
+	p.closeTheirs()
+	for _, f := range p.ours {
+		if f != nil {
+			f.Close()
+		}
+	}
+}
+
+// start runs a program for the length of the call.
+func (a *agent) start(c *wire.Call) error {
+	var req message.StartRequest
+	if err := receive(c, &req); err != nil {
+		return err
+	}
+	if len(c.Sides) != 2 {
+		return invalid("a start needs two side streams")
+	}
+	if err := a.reserve(); err != nil {
+		return err
+	}
+	defer a.release()
+	p, files, err := a.launch(&req)
+	if err != nil {
+		return err
+	}
+	defer files.close()
+	a.enter(p)
+	return a.follow(c, p, files)
+}
+
+// reserve takes a place for one more program.
+func (a *agent) reserve() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.running >= a.cfg.MaxProcesses {
+		return &wire.Error{Code: wire.CodeUnavailable,
+			Message: strconv.Itoa(a.running) + " programs are running, which is the most"}
+	}
+	a.running++
+	return nil
+}
+
+func (a *agent) release() {
+	a.mu.Lock()
+	a.running--
+	a.mu.Unlock()
+}
+
+func (a *agent) enter(p *proc) {
+	a.mu.Lock()
+	a.procs[uint32(p.child.PID())] = p
+	a.mu.Unlock()
+}
+
+// leave forgets a program that has ended. Its pid may be another's by now.
+func (a *agent) leave(p *proc) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if pid := uint32(p.child.PID()); a.procs[pid] == p {
+		delete(a.procs, pid)
+	}
+}
+
+// launch checks the request and starts the program.
+func (a *agent) launch(req *message.StartRequest) (*proc, *pipes, error) {
+	prog := Program{Dir: a.abs(req.Process.Cwd), Args: append([]string{req.Process.Cmd}, req.Process.Args...)}
+	if err := checkRequest(req); err != nil {
+		return nil, nil, err
+	}
+	prog.Env = mergeEnv(a.cfg.Env, req.Process.Envs, prog.Dir)
+	var files *pipes
+	err := a.id.do(func() (err error) {
+		if err = checkDir(prog.Dir); err != nil {
+			return err
+		}
+		if prog.Path, err = a.lookup(req.Process.Cmd); err != nil {
+			return err
+		}
+		// Made with the code's user, so that it can open /dev/stdout anew.
+		files, err = makePipes(!req.NoStdin)
+		return err
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	prog.Stdin, prog.Stdout, prog.Stderr = files.theirs[0], files.theirs[1], files.theirs[2]
+	child, err := a.cfg.Launcher.Launch(prog)
+	files.closeTheirs()
+	if err != nil {
+		files.close()
+		return nil, nil, onPath("starting", prog.Path, err)
+	}
+	return &proc{config: req.Process, tag: req.Tag, child: child, stdin: files.ours[0]}, files, nil
+}
+
+// checkRequest refuses what the kernel would take for something else.
+func checkRequest(req *message.StartRequest) error {
+	c := &req.Process
+	if c.Cmd == "" {
+		return invalid("the program's name is empty")
+	}
+	if strings.IndexByte(c.Cmd, 0) >= 0 || strings.IndexByte(c.Cwd, 0) >= 0 {
+		return invalid("a NUL in the program's name or its working directory")
+	}
+	for i, arg := range c.Args {
+		if strings.IndexByte(arg, 0) >= 0 {
+			return invalid("a NUL in argument " + strconv.Itoa(i+1))
+		}
+	}
+	for name, value := range c.Envs {
+		if name == "" || strings.ContainsAny(name, "=\x00") || strings.IndexByte(value, 0) >= 0 {
+			return invalid("environment variable " + strconv.Quote(name) + ": an empty name, a '=' in it, or a NUL")
+		}
+	}
+	return nil
+}
+
+func checkDir(dir string) error {
+	fd, err := openAt(unix.AT_FDCWD, dir, unix.O_PATH|unix.O_DIRECTORY, 0)
+	if err == syscall.ENOENT || err == syscall.ENOTDIR {
+		return invalid("working directory " + strconv.Quote(dir) + " does not exist")
+	}
+	if err != nil {
+		return onPath("entering", dir, err)
+	}
+	return unix.Close(fd)
+}
+
+// lookup finds a program that is named without a slash.
+func (a *agent) lookup(name string) (string, error) {
+	if strings.IndexByte(name, '/') >= 0 {
+		return name, nil
+	}
+	var denied error
+	for dir := range strings.SplitSeq(a.cfg.Path, ":") {
+		if !strings.HasPrefix(dir, "/") {
+			continue
+		}
+		path := dir + "/" + name
+		var st unix.Stat_t
+		if unix.Stat(path, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
+			continue
+		}
+		if st.Mode&0o111 != 0 {
+			return path, nil
+		}
+		denied = onPath("starting", path, syscall.EACCES)
+	}
+	if denied != nil {
+		return "", denied
+	}
+	return "", &wire.Error{Code: wire.CodeNotFound, Message: "program " + strconv.Quote(name) + " is not in PATH"}
+}
+
+func lookupEnv(env []string, name string) string {
+	for _, kv := range env {
+		if v, ok := strings.CutPrefix(kv, name+"="); ok {
+			return v
+		}
+	}
+	return ""
+}
+
+// mergeEnv puts the request's variables over the base. PWD follows dir unless
+// the request says otherwise.
+func mergeEnv(base []string, add map[string]string, dir string) []string {
+	env := make([]string, 0, len(base)+len(add)+1)
+	for _, kv := range base {
+		name, _, _ := strings.Cut(kv, "=")
+		if _, over := add[name]; !over && name != "PWD" {
+			env = append(env, kv)
+		}
+	}
+	for name, value := range add {
+		env = append(env, name+"="+value)
+	}
+	if _, over := add["PWD"]; !over {
+		env = append(env, "PWD="+dir)
+	}
+	return env
+}
+
+// follow tells the program's events until its end.
+func (a *agent) follow(c *wire.Call, p *proc, files *pipes) error {
+	ctx := context.Background()
+	first := message.StartResponse{Event: message.ProcessEvent{Start: &message.StartEvent{PID: uint32(p.child.PID())}}}
+	// Whoever isn't there to hear it has reset the call, which is seen below.
+	_ = c.Send(ctx, first.Append(nil), false)
+
+	var feeding, pumping sync.WaitGroup
+	feeding.Go(func() { p.feed(c.Stream) })
+	for i, side := range c.Sides {
+		pumping.Go(func() { pump(files.ours[1+i], side, i == 1) })
+	}
+	status, err := a.await(c, p)
+	a.leave(p)
+	if p.stdin != nil {
+		p.stdin.Close()
+	}
+	drained := make(chan struct{})
+	go func() {
+		pumping.Wait()
+		close(drained)
+	}()
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case <-drained:
+	case <-timer.C:
+		// A descendant holds the output open. What is in the pipe still counts.
+		for _, f := range files.ours[1:] {
+			_ = f.SetReadDeadline(time.Unix(1, 0))
+		}
+		<-drained
+	}
+	if err == nil {
+		last := message.StartResponse{Event: message.ProcessEvent{End: endEvent(status)}}
+		err = c.Send(ctx, last.Append(nil), true)
+	}
+	if err != nil {
+		e := toWire(err)
+		c.Reset(e.Code, e.Message)
+	}
+	c.Close()
+	feeding.Wait()
+	return nil
+}
+
+// await waits for the program's end, and kills it when nobody follows it any
+// more.
+func (a *agent) await(c *wire.Call, p *proc) (Status, error) {
+	type result struct {
+		status Status
+		err    error
+	}
+	waited := make(chan result, 1)
+	go func() {
+		status, err := p.child.Wait()
+		waited <- result{status, err}
+	}()
+	select {
+	case r := <-waited:
+		return r.status, r.err
+	case <-c.Reseted():
+	case <-a.sess.Done():
+	}
+	_ = p.child.Signal(int(unix.SIGKILL), true)
+	r := <-waited
+	return r.status, r.err
+}
+
+func endEvent(s Status) *message.EndEvent {
+	e := &message.EndEvent{ExitCode: int32(s.Code), Exited: s.Signal == 0, Signal: uint32(s.Signal)}
+	switch {
+	case s.Signal != 0:
+		e.ExitCode = -1
+		e.Status = "signal: " + strconv.Itoa(s.Signal)
+		e.Error = e.Status
+	default:
+		e.Status = "exit status " + strconv.Itoa(s.Code)
+		if s.Code != 0 {
+			e.Error = e.Status
+		}
+	}
+	return e
+}
