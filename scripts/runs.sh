@@ -78,7 +78,22 @@ delegate_v2() {
 		fi
 	done
 	mkdir "$dir/runner"
-	chown "$1" "$dir" "$dir"/cgroup.{procs,threads,subtree_control} "$dir/runner" "$dir"/runner/cgroup.{procs,threads}
+	for dir in "$dir" "$dir/runner"; do
+		chown "$1" "$dir" "$dir"/cgroup.{procs,threads,subtree_control}
+	done
+}
+
+# enter moves the calling shell into the groups that were delegated: a process
+# that uses a delegation lives in it.
+enter() {
+	local dir
+	for dir in "${cgroups[@]}"; do
+		if [ -d "$dir/runner" ]; then
+			echo $BASHPID >"$dir/runner/cgroup.procs"
+		else
+			echo $BASHPID >"$dir/cgroup.procs"
+		fi
+	done
 }
 
 # copy_tree lays the sources, with their test data, and the binaries where
@@ -107,10 +122,7 @@ as_user() {
 	chown "$user" "$home" "$stage/log/$name"
 	(
 		cd "$stage/tree"
-		if [ "$user" = $sub ]; then
-			mount=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)
-			[ -z "$mount" ] || echo $BASHPID >"$mount/$group/runner/cgroup.procs"
-		fi
+		[ "$user" != $sub ] || enter
 		exec setpriv --reuid="$user" --regid="$(id -g "$user")" --clear-groups --inh-caps=-all \
 			env -i HOME="$home" USER="$user" LANG=C.UTF-8 PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin \
 			TRANCA_PROVIDES="$provides" TRANCA_TEST_SCALE="${TRANCA_TEST_SCALE:-1}" "${env[@]}" \
@@ -129,6 +141,6 @@ copy_tree
 failed=0
 TRANCA_PROVIDES=root,cgroup,$parts "$testrun" run -bin "$bin" -log "$log" -name "${prefix}root" "$@" || failed=1
 as_user $sub "${prefix}sub" "unprivileged,subids,delegated-cgroup,$parts" \
-	TRANCA_TEST_CGROUP="/$group" -- "$@" || failed=1
+	TRANCA_TEST_CGROUP="$(IFS=: && echo "${cgroups[*]}")" -- "$@" || failed=1
 as_user $plain "${prefix}plain" "unprivileged,no-subids,no-cgroup,$parts" -- "$@" || failed=1
 exit $failed
