@@ -12,7 +12,7 @@ func (d *decoder) value(at string, f *field, n *node) {
 	switch f.kind {
 	case kindVersion:
 		if n.kind != nodeNumber || n.text != "1" {
-			d.fail(n, errorf(at, "%s is not a version that is known: want 1", clip(n.text)))
+			d.fail(n, d.wrongKind(at, "the number 1, the only version that is known", n))
 		}
 	case kindSize, kindDuration, kindCPUs, kindCount:
 		d.number(at, f, n)
@@ -109,15 +109,15 @@ func (d *decoder) environment(at string, n *node) {
 	}
 	d.policy.Env = map[string]string{}
 	for i, key := range n.keys {
-		name := joinPath(at, key.text)
-		if !d.once(name, key, n.values[i]) {
-			continue
-		}
 		if key.kind != nodeText || !envName.MatchString(key.text) {
 			d.fail(key, badName(at, key.text))
 			continue
 		}
-		if s, ok := d.text(joinPath(at, clip(key.text)), n.values[i], "text"); ok {
+		name := joinPath(at, key.text)
+		if !d.once(name, key, n.values[i]) {
+			continue
+		}
+		if s, ok := d.text(name, n.values[i], "text"); ok {
 			d.policy.Env[key.text] = s
 		}
 	}
@@ -150,18 +150,16 @@ func (d *decoder) mounts(at string, n *node) {
 // mount reads one mount. Every mount that is writable and says nothing about
 // protection gets the default list.
 func (d *decoder) mount(at string, n *node) {
+	// Also one that can't be read has its place, for the others' numbers.
+	d.policy.Mounts = append(d.policy.Mounts, tranca.Mount{})
+	m := &d.policy.Mounts[len(d.policy.Mounts)-1]
 	if n.kind != nodeMap {
 		d.fail(n, d.wrongKind(at, "a group such as {source: /home/me/project, target: /project}", n))
 		return
 	}
-	var m tranca.Mount
 	fields := mountTable()
 	given := map[string]bool{}
 	for i, key := range n.keys {
-		path := joinPath(at, key.text)
-		if !d.once(path, key, n.values[i]) {
-			continue
-		}
 		f := slices.IndexFunc(fields, func(f field) bool { return f.path == key.text && key.kind == nodeText })
 		if f < 0 {
 			e := unknown("", key.text, fields)
@@ -169,8 +167,10 @@ func (d *decoder) mount(at string, n *node) {
 			d.fail(key, e)
 			continue
 		}
-		given[key.text] = true
-		d.mountField(path, &fields[f], n.values[i], &m)
+		if path := joinPath(at, key.text); d.once(path, key, n.values[i]) {
+			given[key.text] = true
+			d.mountField(path, &fields[f], n.values[i], m)
+		}
 	}
 	for _, name := range []string{"source", "target"} {
 		if !given[name] {
@@ -180,7 +180,6 @@ func (d *decoder) mount(at string, n *node) {
 	if m.Writable && !given["protect"] {
 		m.Protect = DefaultProtect()
 	}
-	d.policy.Mounts = append(d.policy.Mounts, m)
 }
 
 func (d *decoder) mountField(at string, f *field, n *node, m *tranca.Mount) {

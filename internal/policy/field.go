@@ -32,7 +32,7 @@ var unitNames = map[kind]string{
 	kindVersion:  "number",
 	kindSize:     "size (B, KiB, MiB, GiB, TiB)",
 	kindDuration: "duration (ms, s, m, h)",
-	kindCPUs:     "CPUs, at most three decimals",
+	kindCPUs:     "number of CPUs, at most three decimals",
 	kindCount:    "number",
 	kindWord:     "word",
 	kindName:     "text",

@@ -10,6 +10,12 @@ import (
 const (
 	maxFile  = 1 << 20
 	maxDepth = 16
+	// maxTokens bounds the work that a file can ask of a parser. A policy
+	// with every list full stays below it.
+	maxTokens = 100_000
+	// maxFields bounds names with values: the YAML parser's time grows with
+	// the square of them. A full policy has less than half.
+	maxFields = 2_000
 )
 
 // nodeKind is what a node is.

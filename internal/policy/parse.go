@@ -58,12 +58,16 @@ func (d *decoder) validate() {
 	for _, e := range d.found {
 		failed[e.Path] = true
 	}
+	known := func(path string) bool {
+		mount, _, below := strings.Cut(path, ".")
+		return failed[path] || (below && strings.HasPrefix(mount, "mounts[") && failed[mount])
+	}
 	found := checkFields(&d.policy)
 	if len(d.found) == 0 && len(found) == 0 {
 		found = checkTogether(&d.policy)
 	}
 	for _, e := range found {
-		if !failed[e.Path] {
+		if !known(e.Path) {
 			d.fail(d.place(e.Path), e)
 		}
 	}
@@ -109,19 +113,18 @@ func (d *decoder) group(path string, n *node, fields []field) {
 	}
 	for i, key := range n.keys {
 		at := joinPath(path, key.text)
-		if !d.once(at, key, n.values[i]) {
-			continue
-		}
 		f := slices.IndexFunc(fields, func(f field) bool { return f.path == at })
+		inner := slices.ContainsFunc(fields, func(f field) bool { return strings.HasPrefix(f.path, at+".") })
 		switch {
 		case key.kind != nodeText:
 			d.fail(key, errorf(path, "%s is no field", quote(key.text)))
-		case f >= 0:
-			d.value(at, &fields[f], n.values[i])
-		case slices.ContainsFunc(fields, func(f field) bool { return strings.HasPrefix(f.path, at+".") }):
+		case (f < 0 && !inner) || strings.Contains(key.text, "."):
+			d.fail(key, unknown(path, key.text, fields))
+		case !d.once(at, key, n.values[i]):
+		case inner:
 			d.group(at, n.values[i], fields)
 		default:
-			d.fail(key, unknown(path, key.text, fields))
+			d.value(at, &fields[f], n.values[i])
 		}
 	}
 }
@@ -129,7 +132,7 @@ func (d *decoder) group(path string, n *node, fields []field) {
 // once records where a field stands and refuses it the second time.
 func (d *decoder) once(at string, key, value *node) bool {
 	if _, twice := d.places[at]; twice {
-		d.fail(key, errorf(clip(at), "it is there twice"))
+		d.fail(key, errorf(at, "it is there twice"))
 		return false
 	}
 	d.places[at] = value
@@ -157,6 +160,10 @@ func example(path string, fields []field) string {
 // group.
 func unknown(path, name string, fields []field) *Error {
 	e := errorf(joinPath(path, clip(name)), "there is no such field")
+	if at := joinPath(path, name); slices.ContainsFunc(fields, func(f field) bool { return f.path == at }) {
+		e.Message = "write it as a group: " + strings.ReplaceAll(at, ".", ": {") + strings.Repeat("}", strings.Count(at, "."))
+		return e
+	}
 	var here, all []string
 	for _, f := range fields {
 		last := f.path[strings.LastIndexByte(f.path, '.')+1:]
@@ -177,8 +184,13 @@ func unknown(path, name string, fields []field) *Error {
 
 func (d *decoder) wrongKind(at, want string, n *node) *Error {
 	got := nodeNames[n.kind]
-	if n.kind == nodeText || n.kind == nodeNumber || n.kind == nodeBool {
-		got += " " + clip(n.text)
+	switch n.kind {
+	case nodeText:
+		got += " " + quote(n.text)
+	case nodeNumber:
+		got = "the number " + clip(n.text)
+	case nodeBool:
+		got = n.text
 	}
 	return errorf(at, "want %s, got %s", want, got)
 }

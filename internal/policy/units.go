@@ -198,6 +198,9 @@ func durationSuggestion(digits, unit string) string {
 	if n, err := strconv.Atoi(digits); err == nil && strings.HasPrefix(unit, "d") && n < 1000 {
 		return strconv.Itoa(24*n) + "h"
 	}
+	if strings.ContainsFunc(unit, func(r rune) bool { return r < 'a' || r > 'z' }) {
+		return ""
+	}
 	for _, u := range []string{"ms", "s", "m", "h"} {
 		if strings.HasPrefix(unit, u) || (u == "ms" && strings.HasPrefix(unit, "milli")) {
 			return digits + u

@@ -179,6 +179,9 @@ func checkUser(u tranca.User) *Error {
 }
 
 func checkWaive(items []tranca.Item) []*Error {
+	if most := len(tranca.Waivable()); len(items) > 2*most {
+		return []*Error{errorf("waive", "%d items: there are only %d", len(items), most)}
+	}
 	var found []*Error
 	for i, item := range items {
 		at := index("waive", i)

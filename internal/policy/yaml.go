@@ -11,10 +11,6 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// maxTokens bounds the work that a file can ask of the YAML parser. A policy
-// with every list full has a tenth of it.
-const maxTokens = 200_000
-
 // readYAML reads the small part of YAML that a policy needs: one document of
 // maps, lists and scalars. Anchors, aliases, merge keys, tags, directives and
 // keys that are no plain names are refused by their tokens, before the parser
@@ -72,6 +68,7 @@ func (r *reader) checkTokens(tokens token.Tokens) (scalars int, e *Error) {
 		return 0, r.fail(1, 1, "the file has more than %d parts", maxTokens)
 	}
 	var d depth
+	fields := 0
 	for i, t := range tokens {
 		if why, bad := refusedTokens[t.Type]; bad {
 			return 0, r.failToken(t, "%s", why)
@@ -81,6 +78,10 @@ func (r *reader) checkTokens(tokens token.Tokens) (scalars int, e *Error) {
 			return 0, r.failToken(t, "not understood as YAML: %s", t.Error)
 		case t.Type == token.DocumentHeaderType && i > 0 && !onlyComments(tokens[:i]):
 			return 0, r.failToken(t, "a second document: a policy is one")
+		case t.Type == token.MappingValueType:
+			if fields++; fields > maxFields {
+				return 0, r.failToken(t, "the file has more than %d fields", maxFields)
+			}
 		case scalarToken(t.Type):
 			scalars++
 		}
