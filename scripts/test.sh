@@ -54,10 +54,14 @@ if [ -n "$ci" ]; then
 	absent=
 	step "the suite in a VM with pure cgroup v2"
 	scripts/vm.sh || failed=1
-	step "fuzzers"
-	scripts/fuzz.sh 60s 'policy|guest/wire|interpreter|engine|encod' || failed=1
+	step "fuzzers: 60 s for policies, the guest's stream and results, 5 s for the others"
+	scripts/fuzz.sh 60s 'policy FuzzParse$|guest/wire|\. Fuzz' 5s || failed=1
 	step "a tenth of churn"
 	go run ./bench/cmd/churn -sandboxes 100 -kills 2 || failed=1
+	step "the examples"
+	scripts/examples.sh || failed=1
+	step "a release for both architectures"
+	scripts/dist.sh || failed=1
 fi
 
 step "what no run provided for"
