@@ -69,7 +69,7 @@ func Serve(stream io.ReadWriteCloser, cfg Config) error {
 	a := &agent{cfg: cfg, id: id, procs: make(map[uint32]*proc)}
 	a.sess = wire.New(stream, wire.Config{Handler: a.handle, MaxMessage: message.MaxStart})
 	err = a.sess.Run()
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrClosedPipe) {
+	if errors.Is(err, wire.ErrEnded) {
 		return nil
 	}
 	return err

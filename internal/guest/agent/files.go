@@ -1,6 +1,7 @@
 package agent
 
 import (
+	pathpkg "path"
 	"strconv"
 	"strings"
 	"syscall"
@@ -24,7 +25,8 @@ func lstat(path string) (message.EntryInfo, error) {
 		return message.EntryInfo{}, onPath("reading the status of", path, err)
 	}
 	defer unix.Close(fd)
-	return entryOf(fd, trimmed[strings.LastIndexByte(trimmed, '/')+1:], trimmed)
+	shown := pathpkg.Clean(path)
+	return entryOf(fd, pathpkg.Base(shown), shown)
 }
 
 func (a *agent) stat(path string) (appender, error) {

@@ -31,7 +31,8 @@
 // the side streams n+1 to n+s. Numbers start at 1 and are never reused; each
 // open takes the next free one. A side stream belongs to the same call and has
 // its own flow control, so that a reader who stalls on a program's stdout does
-// not hold up its stderr. At most [MaxStreams] streams are open at a time.
+// not hold up its stderr. It carries messages of the answering side only: the
+// host's direction counts as ended from the start. At most [MaxStreams] streams are open at a time.
 //
 // msg carries a message. One that is longer than MaxPayload comes in pieces,
 // all but the last flagged; together they are at most the receiver's

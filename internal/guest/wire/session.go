@@ -14,6 +14,9 @@ import (
 // ErrFull is returned by [Session.Open] when MaxStreams streams are open.
 var ErrFull = errors.New("wire: too many open streams")
 
+// ErrEnded is why a session ended whose byte stream ended between two frames.
+var ErrEnded = errors.New("wire: the other side has gone")
+
 // ErrStalled ends a session whose other side took no bytes for too long.
 var ErrStalled = errors.New("wire: the other side does not read")
 
@@ -82,9 +85,9 @@ func New(conn io.ReadWriteCloser, cfg Config) *Session {
 }
 
 // Run reads frames until the byte stream ends or the session fails, closes the
-// byte stream, waits for the handlers, and returns why: io.EOF where the other
-// side has gone between two frames, a [*ProtocolError] where it broke the
-// protocol. It is called once.
+// byte stream, waits for the handlers, and returns why: ErrEnded, a
+// [*ProtocolError] where the other side broke the protocol, or what the byte
+// stream returned. It is called once.
 func (s *Session) Run() error {
 	s.fail(s.read())
 	s.handlers.Wait()
@@ -171,6 +174,12 @@ func (s *Session) add(method string, sides int) (*Call, error) {
 	s.streams[s.next] = call.Stream
 	for i := range sides {
 		side := newStream(s, s.next+1+uint32(i))
+		// The opener sends nothing on it.
+		if s.cfg.Handler == nil {
+			side.selfDone = true
+		} else {
+			side.recvErr = io.EOF
+		}
 		call.Sides = append(call.Sides, side)
 		s.streams[side.id] = side
 	}
@@ -247,6 +256,9 @@ func (s *Session) read() error {
 func ended(err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		return broken("the byte stream ended inside a frame")
+	}
+	if errors.Is(err, io.EOF) {
+		return ErrEnded
 	}
 	return err
 }
