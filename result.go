@@ -28,6 +28,9 @@ type Result struct {
 	Denials                          []Denial
 	Changes                          []Change
 	Policy                           PolicyRef
+	// Limits were in force. They put numbers into the agent's view and are
+	// not part of the JSON form, where the policy's digest stands for them.
+	Limits Limits
 	// Notes are for the operator: "files of an earlier run stay charged".
 	Notes []string
 }

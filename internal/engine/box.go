@@ -1,0 +1,127 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"tranca"
+)
+
+// box is one sandbox that the engine made, with the plan that it was made by.
+type box struct {
+	e    *Engine
+	plan plan
+	sb   tranca.Sandbox
+	// statement is made once: it does not change.
+	statement []tranca.Enforcement
+	runs      int
+}
+
+// create makes a sandbox. When the backend refuses what its probe had found
+// usable, the host has changed: it is probed again, and what it says now is
+// the refusal. There is no other backend to fall back to.
+func (e *Engine) create(ctx context.Context, id tranca.ID, p plan) (*box, error) {
+	limited, cancel := context.WithTimeoutCause(ctx, e.cfg.CreateTimeout,
+		fmt.Errorf("%w: backend %s made no sandbox within %s", tranca.ErrUnavailable, p.backend.Name(), e.cfg.CreateTimeout))
+	defer cancel()
+	sb, err := p.backend.Create(limited, tranca.Spec{ID: id, Policy: p.policy})
+	if err != nil {
+		return nil, e.notCreated(ctx, limited, p, err)
+	}
+	e.tell(tranca.Event{Kind: tranca.EventCreated, ID: id, Backend: p.backend.Name()})
+	return &box{e: e, plan: p, sb: sb, statement: statement(sb.Enforcement())}, nil
+}
+
+func (e *Engine) notCreated(ctx, limited context.Context, p plan, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if limited.Err() != nil {
+		return errors.Join(context.Cause(limited), err)
+	}
+	if errors.Is(err, tranca.ErrRefused) || errors.Is(err, tranca.ErrUnavailable) {
+		e.probes.forget(p.backend)
+		again := plan{policy: p.policy, digest: p.digest}
+		if found := e.tryUse(ctx, &again, p.backend); found != nil {
+			return found
+		}
+		return err
+	}
+	e.cfg.Logger.WarnContext(ctx, "sandbox not created", "backend", p.backend.Name(), "error", err)
+	if !classed(err) {
+		err = fmt.Errorf("%w: backend %s: %w", tranca.ErrUnavailable, p.backend.Name(), err)
+	}
+	return err
+}
+
+// classed reports whether an error says what class it is of.
+func classed(err error) bool {
+	for _, class := range []error{
+		tranca.ErrInvalid, tranca.ErrRefused, tranca.ErrUnavailable, tranca.ErrNotFound,
+		tranca.ErrExists, tranca.ErrGone, tranca.ErrBusy, tranca.ErrClosed,
+		tranca.ErrUnsupported, tranca.ErrProtocol, tranca.ErrNoSpace,
+	} {
+		if errors.Is(err, class) {
+			return true
+		}
+	}
+	return false
+}
+
+// kill ends every program. It has a time of its own, since it matters most
+// when the caller has gone.
+func (b *box) kill(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.e.cfg.CloseTimeout)
+	defer cancel()
+	return b.sb.Kill(ctx)
+}
+
+// destroy destroys the sandbox; like kill, it has a time of its own. An error
+// means that something may remain on the host.
+func (b *box) destroy(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.e.cfg.CloseTimeout)
+	defer cancel()
+	err := b.sb.Close(ctx)
+	b.e.tell(tranca.Event{Kind: tranca.EventClosed, ID: b.sb.ID(), Backend: b.plan.backend.Name()})
+	if err == nil {
+		return nil
+	}
+	b.e.cfg.Logger.ErrorContext(ctx, "sandbox not destroyed", "id", b.sb.ID(), "backend", b.plan.backend.Name(), "error", err)
+	return fmt.Errorf("the sandbox %s was not destroyed, and a part of it may remain on the host: %w", b.sb.ID(), err)
+}
+
+// usage reads the counters; what can't be read is -1.
+func (b *box) usage(ctx context.Context) (tranca.Usage, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.e.cfg.CloseTimeout)
+	defer cancel()
+	u, err := b.sb.Usage(ctx)
+	if err != nil {
+		return tranca.Usage{CPU: -1, MemoryPeak: -1, ProcessesPeak: -1}, err
+	}
+	return u, nil
+}
+
+// result begins the result of a run.
+func (b *box) result() *tranca.Result {
+	return &tranca.Result{
+		ID: b.sb.ID(), Backend: b.plan.backend.Name(), Isolation: b.plan.level,
+		Enforcement: b.statement,
+		Policy:      tranca.PolicyRef{Source: b.plan.policy.Source, Digest: b.plan.digest},
+		Limits:      b.plan.policy.Limits,
+	}
+}
+
+// fail marks a result as one of a sandbox that failed.
+func fail(res *tranca.Result, note string) {
+	res.Exit = tranca.Exit{Code: -1, Reason: tranca.EndError}
+	res.Notes = append(res.Notes, note)
+}
+
+func milliseconds(d time.Duration) int64 {
+	if d < 0 {
+		return -1
+	}
+	return d.Milliseconds()
+}
