@@ -47,10 +47,8 @@ func TestNumbers(t *testing.T) {
 
 func sysDir(t *testing.T) string {
 	t.Helper()
-	out, err := exec.Command(require.Program(t, "go"), "list", "-f", "{{.Dir}}", "golang.org/x/sys/unix").Output()
-	if err != nil {
-		t.Fatalf("go list: %v", err)
-	}
+	out, err := exec.Command("go", "list", "-f", "{{.Dir}}", "golang.org/x/sys/unix").Output()
+	require.Check(t, "go", err == nil, fmt.Sprintf("go list: %v", err))
 	return strings.TrimSpace(string(out))
 }
 
