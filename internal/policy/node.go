@@ -58,6 +58,7 @@ func (r *reader) read(data []byte) (*node, *Error) {
 	if len(data) > maxFile {
 		return nil, r.fail(0, 0, "the file has %d bytes: at most %d", len(data), maxFile)
 	}
+	data = bytes.TrimPrefix(data, []byte("\ufeff")) // some editors write one
 	if at := badByte(data); at >= 0 {
 		line, column := position(data, at)
 		if data[at] == 0 {

@@ -26,7 +26,7 @@ func ParseSize(s string) (int64, error) {
 	}
 	if strings.Contains(digits, ".") {
 		e := errorf("", "size %s is not a whole number", quote(s))
-		e.Suggestion = wholeSize(digits, unit)
+		e.Suggestion = right(wholeSize(digits, unit), ParseSize)
 		return 0, e
 	}
 	for _, u := range sizeUnits {
@@ -38,7 +38,7 @@ func ParseSize(s string) (int64, error) {
 	if unit == "" {
 		e.Message = "size " + quote(s) + " has no unit: want B, KiB, MiB, GiB or TiB"
 	}
-	e.Suggestion = sizeSuggestion(digits, unit)
+	e.Suggestion = right(sizeSuggestion(digits, unit), ParseSize)
 	return 0, e
 }
 
@@ -69,12 +69,12 @@ func ParseDuration(s string) (time.Duration, error) {
 	case unit == "":
 		return 0, &Error{
 			Message:    "duration " + quote(s) + " has no unit: want ms, s, m or h",
-			Suggestion: digits + "s",
+			Suggestion: right(digits+"s", ParseDuration),
 		}
 	case strings.Contains(err.Error(), "unknown unit"), strings.Contains(unit, " "):
 		return 0, &Error{
 			Message:    "duration " + quote(s) + " has no unit that is known: want ms, s, m or h",
-			Suggestion: durationSuggestion(digits, unit),
+			Suggestion: right(durationSuggestion(digits, unit), ParseDuration),
 		}
 	}
 	return 0, errorf("", "duration %s is not a number and a unit, or too long: want such as 30s", quote(s))
@@ -104,7 +104,7 @@ func ParseCPUs(s string) (int64, error) {
 	if rest != "" {
 		return 0, &Error{
 			Message:    "number of CPUs " + quote(s) + " is not a plain number: want such as 0.5",
-			Suggestion: cpuSuggestion(digits, rest),
+			Suggestion: right(cpuSuggestion(digits, rest), ParseCPUs),
 		}
 	}
 	whole, part, dotted := strings.Cut(digits, ".")
@@ -155,6 +155,17 @@ func scaled(what, s, digits string, factor int64) (int64, error) {
 		return 0, errorf("", "%s %s is not more than 0: there is no \"unlimited\"", what, quote(s))
 	}
 	return n * factor, nil
+}
+
+// right returns a suggestion only if it is right itself.
+func right[T any](suggestion string, parse func(string) (T, error)) string {
+	if suggestion == "" {
+		return ""
+	}
+	if _, err := parse(suggestion); err != nil {
+		return ""
+	}
+	return suggestion
 }
 
 // sizeSuggestion guesses the size that was meant by a number with a wrong
