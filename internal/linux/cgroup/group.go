@@ -35,7 +35,8 @@ type Owner struct {
 // it becomes hostile code. A field that does not apply is nil.
 //
 // A process is in the leaf when it, or the thread that forked it, has written
-// "0" to each of Tasks, and was started in Dir or else wrote "0" to Procs.
+// "0" to each of Tasks, and was started in Dir. (To write "0" into the v2
+// cgroup.procs of Dir does the same, but waits for an RCU grace period.)
 type Entry struct {
 	// Tasks are the v1 "tasks" files. Writing "0" moves the calling thread
 	// only, and takes some 50 µs each. Where Reopen is set the kernel asks
@@ -51,9 +52,6 @@ type Entry struct {
 	// Detached says that nothing above Dir can be reached from it. Only then
 	// may it be handed into a sandbox; see [Detach].
 	Detached bool
-	// Procs is the v2 "cgroup.procs" file. Writing "0" moves the calling
-	// process and waits for an RCU grace period, some 10 ms; any user may.
-	Procs *os.File
 }
 
 // Stats is what the kernel has counted for the code since [Group.Begin].

@@ -1,0 +1,255 @@
+package cgroup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Kill ends every process of the code, never the agent, and returns when none
+// of them is alive; zombies that wait for their parent are dead. The group can
+// be used again afterwards. Counters of refused forks are as if it had not
+// been called.
+//
+// On error, such as the end of ctx, some may live; then they can't fork.
+func (g *Group) Kill(ctx context.Context) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.destroyed {
+		return nil
+	}
+	if err := g.killCode(ctx); err != nil {
+		return fmt.Errorf("kill the code: %w", err)
+	}
+	return g.restore()
+}
+
+func (g *Group) killCode(ctx context.Context) error {
+	// A dying process needs CPU time too: 500 of them at a tenth of a CPU
+	// would take seconds.
+	if g.cpu != nil && g.limits.MilliCPUs > 0 {
+		if err := setQuota(g.cpu.place, g.cpu.v2, 0); err != nil {
+			return err
+		}
+	}
+	if g.kill != nil {
+		if err := g.killV2(ctx, g.kill.place); err != nil {
+			return err
+		}
+	}
+	places := g.listed(forCode)
+	if len(places) == 0 {
+		return nil
+	}
+	return g.killListed(ctx, places, g.listed(forAgent))
+}
+
+// restore puts back the limits that Kill had to change.
+func (g *Group) restore() error {
+	if g.cpu != nil && g.limits.MilliCPUs > 0 {
+		return setQuota(g.cpu.place, g.cpu.v2, g.limits.MilliCPUs)
+	}
+	return nil
+}
+
+// killV2 kills by the kernel's own means, which no fork escapes.
+func (g *Group) killV2(ctx context.Context, p place) error {
+	if err := p.write("cgroup.kill", "1"); err != nil {
+		return err
+	}
+	var w waiter
+	for {
+		populated, err := p.value("cgroup.events", "populated")
+		if err != nil {
+			return err
+		}
+		if populated == 0 {
+			return nil
+		}
+		if err := w.wait(ctx); err != nil {
+			return fmt.Errorf("processes are left in %s: %w", p, err)
+		}
+	}
+}
+
+// listed returns the leaves whose members have to be listed for a role:
+// those of v1, and those of v2 too where it can't kill by itself. The agent
+// is found in whichever it has.
+func (g *Group) listed(r role) []place {
+	var all []place
+	for _, l := range g.leaves {
+		switch {
+		case l.role == r && (!l.v2 || g.kill == nil || r == forAgent):
+			all = append(all, l.place)
+		case l.role == forBoth && r == forAgent && !g.tree.v2.has(ctlMemory) && !g.tree.v2.has(ctlPIDs):
+			all = append(all, l.place)
+		}
+	}
+	return all
+}
+
+// killListed kills whoever is listed in places and not in spared, until
+// nobody is. A thread of the agent that is on its way into the code's group
+// has the agent listed there.
+func (g *Group) killListed(ctx context.Context, places, spared []place) error {
+	victims, err := list(places, spared)
+	if err != nil || len(victims) == 0 {
+		return err
+	}
+	if g.pids != nil {
+		// Without new processes the killing comes to an end, however fast
+		// they fork.
+		thaw, err := g.stopForks()
+		if err != nil {
+			return err
+		}
+		if err := killAll(ctx, places, spared); err != nil {
+			return err
+		}
+		return thaw()
+	}
+	return killAll(ctx, places, spared)
+}
+
+// stopForks sets the bound on processes to none, and returns what sets it
+// back and takes the forks that it refused out of the counting.
+func (g *Group) stopForks() (undo func() error, err error) {
+	before, err := g.pids.value("pids.events", "max")
+	if err != nil {
+		return nil, err
+	}
+	if err := g.pids.write("pids.max", "0"); err != nil {
+		return nil, err
+	}
+	return func() error {
+		after, err := g.pids.value("pids.events", "max")
+		if err != nil {
+			return err
+		}
+		g.base.refused += after - before
+		limit := "max"
+		if g.limits.Processes > 0 {
+			limit = strconv.FormatInt(g.limits.Processes, 10)
+		}
+		return g.pids.write("pids.max", limit)
+	}, nil
+}
+
+// list returns the processes of all places, without those of spared.
+func list(places, spared []place) ([]int, error) {
+	var all []int
+	for _, p := range places {
+		pids, unseen, err := p.pids()
+		if err != nil {
+			return nil, err
+		}
+		if unseen {
+			return nil, p.fail("list", "cgroup.procs", errors.New("it has processes outside of this pid namespace"))
+		}
+		all = append(all, pids...)
+	}
+	if len(all) == 0 {
+		return nil, nil
+	}
+	for _, p := range spared {
+		pids, _, err := p.pids()
+		if err != nil {
+			return nil, err
+		}
+		all = slices.DeleteFunc(all, func(pid int) bool { return slices.Contains(pids, pid) })
+	}
+	slices.Sort(all)
+	return slices.Compact(all), nil
+}
+
+// killAll signals all listed processes until none is listed.
+func killAll(ctx context.Context, places, spared []place) error {
+	var w waiter
+	signalled := map[int]bool{}
+	for round := 0; ; round++ {
+		pids, err := list(places, spared)
+		if err != nil || len(pids) == 0 {
+			return err
+		}
+		if round%16 == 0 {
+			clear(signalled)
+		}
+		fresh := slices.DeleteFunc(pids, func(pid int) bool { return signalled[pid] })
+		for batch := range slices.Chunk(fresh, 256) {
+			if err := killBatch(batch, places, spared); err != nil {
+				return err
+			}
+		}
+		for _, pid := range fresh {
+			signalled[pid] = true
+		}
+		if err := w.wait(ctx); err != nil {
+			return fmt.Errorf("processes are left in %s: %w", describe(places), err)
+		}
+	}
+}
+
+// killBatch kills processes by descriptors that are taken before the list is
+// read again: so an id that was given to somebody else in between, on a busy
+// host, is not mistaken for one of ours.
+func killBatch(pids []int, places, spared []place) error {
+	fds := make(map[int]int, len(pids))
+	defer func() {
+		for _, fd := range fds {
+			unix.Close(fd)
+		}
+	}()
+	for _, pid := range pids {
+		fd, err := unix.PidfdOpen(pid, 0)
+		switch {
+		case err == nil:
+			fds[pid] = fd
+		case errors.Is(err, unix.ESRCH), errors.Is(err, unix.EINVAL):
+			// gone, or on its way out
+		default:
+			return fmt.Errorf("cgroup: pidfd_open %d: %w", pid, err)
+		}
+	}
+	still, err := list(places, spared)
+	if err != nil {
+		return err
+	}
+	for _, pid := range still {
+		fd, ok := fds[pid]
+		if !ok {
+			continue
+		}
+		if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
+			return fmt.Errorf("cgroup: kill %d: %w", pid, err)
+		}
+	}
+	return nil
+}
+
+// waiter sleeps a little longer each time.
+type waiter struct{ last time.Duration }
+
+func (w *waiter) wait(ctx context.Context) error {
+	w.last = min(max(w.last*3/2, 200*time.Microsecond), 4*time.Millisecond)
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(w.last):
+		return nil
+	}
+}
+
+// describe joins places for a message.
+func describe(places []place) string {
+	var s []string
+	for _, p := range places {
+		s = append(s, p.String())
+	}
+	return strings.Join(s, ", ")
+}
