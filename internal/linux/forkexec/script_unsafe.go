@@ -151,7 +151,7 @@ func (s *Script) Mount(fstype, target string, flags uintptr) {
 	s.do("mount "+fstype, unix.SYS_MOUNT, s.str(fstype), s.str(target), s.str(fstype), flags, 0)
 }
 
-// Signal sets what a signal does: SIG_DFL 0 or SIG_IGN 1.
+// ignoreChildren sets SIGCHLD to SIG_IGN, by which the kernel reaps by itself.
 func (s *Script) ignoreChildren() {
 	// struct sigaction of the kernel: handler, flags, restorer, mask.
 	act := &[4]uint64{1, 0, 0, 0}
@@ -218,4 +218,9 @@ func (s *Script) Exec(path string, argv, env []string) {
 // ExecFD runs the program in an open file. Nothing follows it.
 func (s *Script) ExecFD(fd int, argv, env []string) {
 	s.do("exec", unix.SYS_EXECVEAT, uintptr(fd), s.str(""), s.strs(argv), s.strs(env), unix.AT_EMPTY_PATH)
+}
+
+// Name sets the name that process lists show, at most 15 bytes.
+func (s *Script) Name(name string) {
+	s.do("name", unix.SYS_PRCTL, unix.PR_SET_NAME, s.str(name), 0, 0, 0)
 }

@@ -1,0 +1,197 @@
+// Package boot is the inner half of the process backend: what the guest agent
+// does between its exec and its first request. It builds the root that the
+// code will see, gives the code a pid namespace of its own with an init that
+// reaps, locks down the thread that will start programs, and drops what the
+// agent itself no longer needs.
+//
+// It runs before any hostile code, in new namespaces that hold nothing else.
+package boot
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"tranca/internal/backend/process/bootspec"
+	"tranca/internal/guest/agent"
+	"tranca/internal/linux/mount"
+)
+
+// Agent capabilities that stay after the boot: to change to the code's user,
+// for programs and for files, and to signal it.
+const agentCaps = 1<<unix.CAP_SETUID | 1<<unix.CAP_SETGID | 1<<unix.CAP_KILL
+
+// Run boots from the given stream descriptor and serves it until it ends. The
+// returned error is for the agent's exit status only: the host learns of a
+// failed boot from the stream.
+func Run(fd int) error {
+	spec, err := read(fd)
+	if err != nil {
+		return err
+	}
+	launcher, scratch, err := enter(spec)
+	if err != nil {
+		return errors.Join(err, reply(fd, err.Error(), -1))
+	}
+	err = reply(fd, "ok", scratch.FD())
+	scratch.Close()
+	if err != nil {
+		return err
+	}
+	if err := unix.SetNonblock(fd, true); err != nil {
+		return err
+	}
+	return agent.Serve(os.NewFile(uintptr(fd), "stream"), agent.Config{
+		Launcher: launcher,
+		Env:      spec.Env,
+		Path:     spec.Path,
+		Workdir:  spec.Workdir,
+		FSUID:    spec.CodeUID,
+		FSGID:    spec.CodeGID,
+		Files:    true,
+	})
+}
+
+func read(fd int) (*bootspec.Spec, error) {
+	f := fdReader(fd)
+	var head [4]byte
+	if _, err := io.ReadFull(f, head[:]); err != nil {
+		return nil, err
+	}
+	n := binary.BigEndian.Uint32(head[:])
+	if n > bootspec.MaxSize {
+		return nil, errors.New("boot message is too long")
+	}
+	body := make([]byte, n)
+	if _, err := io.ReadFull(f, body); err != nil {
+		return nil, err
+	}
+	return bootspec.Unmarshal(body)
+}
+
+type fdReader int
+
+func (f fdReader) Read(b []byte) (int, error) {
+	for {
+		n, err := unix.Read(int(f), b)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return 0, err
+		}
+		if n == 0 {
+			return 0, io.EOF
+		}
+		return n, nil
+	}
+}
+
+// reply answers the boot message with one line, and the descriptor of the
+// writable space, by which the host watches how full it is.
+func reply(fd int, line string, scratch int) error {
+	var rights []byte
+	if scratch >= 0 {
+		rights = unix.UnixRights(scratch)
+	}
+	if len(line) > 1000 {
+		line = line[:1000]
+	}
+	return unix.Sendmsg(fd, []byte(line+"\n"), rights, nil, 0)
+}
+
+func enter(spec *bootspec.Spec) (*launcher, mount.Tree, error) {
+	none := mount.FromFD(-1)
+	if err := becomeRoot(spec); err != nil {
+		return nil, none, fmt.Errorf("user: %w", err)
+	}
+	if err := openGroups(spec); err != nil {
+		return nil, none, fmt.Errorf("cgroup: %w", err)
+	}
+	if err := unix.Sethostname([]byte(spec.Hostname)); err != nil {
+		return nil, none, fmt.Errorf("hostname: %w", err)
+	}
+	if err := raiseLoopback(); err != nil {
+		return nil, none, fmt.Errorf("loopback: %w", err)
+	}
+	scratch, init, err := buildRoot(spec)
+	if err != nil {
+		return nil, none, fmt.Errorf("root: %w", err)
+	}
+	l, err := newLauncher(spec, init)
+	if err != nil {
+		return nil, none, fmt.Errorf("launcher: %w", err)
+	}
+	if err := settle(spec); err != nil {
+		return nil, none, fmt.Errorf("privileges: %w", err)
+	}
+	return l, scratch, nil
+}
+
+// becomeRoot changes to the agent's user. Until the host had mapped it the
+// process was nobody, and kept its capabilities by the ambient set.
+func becomeRoot(spec *bootspec.Spec) error {
+	id := int(spec.AgentUID)
+	if id != 0 {
+		return nil // the only user that is mapped; it is that one already
+	}
+	if err := syscall.Setresgid(0, 0, 0); err != nil {
+		return os.NewSyscallError("setresgid", err)
+	}
+	if err := syscall.Setgroups(nil); err != nil {
+		return os.NewSyscallError("setgroups", err)
+	}
+	return os.NewSyscallError("setresuid", syscall.Setresuid(0, 0, 0))
+}
+
+// settle drops, on all threads, what only the boot needed, and keeps the
+// code's user from looking into the agent.
+func settle(spec *bootspec.Spec) error {
+	if err := allThreadsCaps(remaining(spec)); err != nil {
+		return err
+	}
+	if err := allThreadsPrctl(unix.PR_SET_NO_NEW_PRIVS, 1); err != nil {
+		return err
+	}
+	return os.NewSyscallError("prctl", unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0))
+}
+
+// remaining are the capabilities that the agent keeps: none where it has only
+// one user to be.
+func remaining(spec *bootspec.Spec) uint64 {
+	if spec.AgentUID != 0 {
+		return 0
+	}
+	return agentCaps
+}
+
+// openGroups gets the ways into the code's cgroup that only the agent can open,
+// while the host's tree is still in sight.
+func openGroups(spec *bootspec.Spec) error {
+	if spec.ReopenTasks {
+		for i, fd := range spec.TaskFDs {
+			again, err := unix.Open("/proc/self/fd/"+strconv.Itoa(fd), unix.O_WRONLY|unix.O_CLOEXEC, 0)
+			if err != nil {
+				return os.NewSyscallError("open tasks again", err)
+			}
+			unix.Close(fd)
+			spec.TaskFDs[i] = again
+		}
+	}
+	if spec.CodeCgroup == "" {
+		return nil
+	}
+	// A mount of its own, that hangs nowhere: ".." does not lead out of it.
+	t, err := mount.Clone(unix.AT_FDCWD, spec.CodeCgroup, false)
+	if err != nil {
+		return err
+	}
+	spec.CodeCgroupFD = t.FD()
+	return nil
+}

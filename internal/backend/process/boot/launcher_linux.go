@@ -1,0 +1,228 @@
+package boot
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"tranca/internal/backend/process/bootspec"
+	"tranca/internal/guest/agent"
+	"tranca/internal/linux/forkexec"
+	"tranca/internal/linux/landlock"
+	"tranca/internal/linux/seccomp"
+)
+
+// launcher starts programs from one thread that was locked down at boot: it
+// has the code's pid and cgroup namespaces for its children, the code's
+// Landlock domain, an empty bounding set and no_new_privs. What it forks has
+// all of that from its first instruction; the rest (user, limits, filter) the
+// child does by itself.
+//
+// All programs share one Landlock domain, so that one may signal another.
+type launcher struct {
+	spec   *bootspec.Spec
+	filter []unix.SockFilter
+	tasks  chan func()
+}
+
+// newLauncher starts the thread. init is the held init of the code's pid
+// namespace.
+func newLauncher(spec *bootspec.Spec, init forkexec.Child) (*launcher, error) {
+	prog, err := seccomp.FromBytes(spec.Filter)
+	if err != nil {
+		return nil, err
+	}
+	l := &launcher{spec: spec, filter: prog, tasks: make(chan func())}
+	ready := make(chan error)
+	go func() {
+		// Never unlocked: the thread's state must not reach other goroutines.
+		runtime.LockOSThread()
+		err := l.lockDown(init)
+		ready <- err
+		if err != nil {
+			return
+		}
+		for f := range l.tasks {
+			f()
+		}
+	}()
+	return l, <-ready
+}
+
+func (l *launcher) lockDown(init forkexec.Child) error {
+	if err := l.enterCgroupNamespace(); err != nil {
+		return err
+	}
+	if err := unix.Setns(init.PIDFD, unix.CLONE_NEWPID); err != nil {
+		return os.NewSyscallError("setns pid", err)
+	}
+	for c := uintptr(0); c <= unix.CAP_LAST_CAP; c++ {
+		if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); err != nil && err != unix.EINVAL {
+			return os.NewSyscallError("drop bounding set", err)
+		}
+	}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return os.NewSyscallError("no_new_privs", err)
+	}
+	if l.spec.Landlock >= 0 {
+		if err := l.restrictFiles(); err != nil {
+			return fmt.Errorf("landlock: %w", err)
+		}
+	}
+	return threadCaps(remaining(l.spec))
+}
+
+// enterCgroupNamespace gives the thread's children a cgroup namespace whose
+// root is the code's cgroup, so that their paths do not show the host's. The
+// namespace is made by a child that joined the cgroup, for its root is where
+// its maker is.
+func (l *launcher) enterCgroupNamespace() error {
+	if len(l.spec.TaskFDs) == 0 && l.spec.CodeCgroupFD == 0 {
+		return nil
+	}
+	s := forkexec.New(0).WithPIDFD()
+	l.join(s)
+	s.Unshare(unix.CLONE_NEWCGROUP)
+	c, err := s.Hold()
+	if err != nil {
+		return fmt.Errorf("cgroup namespace: %w", err)
+	}
+	defer unix.Close(c.PIDFD)
+	err = os.NewSyscallError("setns cgroup", unix.Setns(c.PIDFD, unix.CLONE_NEWCGROUP))
+	killErr := unix.PidfdSendSignal(c.PIDFD, unix.SIGKILL, nil, 0)
+	_, waitErr := wait(c.PID)
+	return errors.Join(err, killErr, waitErr)
+}
+
+func (l *launcher) join(s *forkexec.Script) {
+	if l.spec.CodeCgroupFD != 0 {
+		s.IntoCgroup(l.spec.CodeCgroupFD)
+	}
+	for _, fd := range l.spec.TaskFDs {
+		s.Join(fd)
+	}
+}
+
+// restrictFiles puts the thread, and so all code, into a Landlock domain that
+// repeats in the kernel's second layer what the mounts say in the first.
+func (l *launcher) restrictFiles() error {
+	const own = landlock.ReadWrite
+	rules := []landlock.Rule{
+		{Path: "/", Access: landlock.ReadExec},
+		{Path: "/work", Access: own},
+		{Path: "/tmp", Access: own},
+		{Path: "/dev/shm", Access: own},
+	}
+	for _, b := range l.spec.Binds {
+		switch {
+		case b.Device:
+			rules = append(rules, landlock.Rule{Path: "/" + b.Target, Access: landlock.Terminal})
+		case b.Writable:
+			rules = append(rules, landlock.Rule{Path: "/" + b.Target, Access: own})
+		}
+	}
+	set, err := landlock.NewRuleset(landlock.Config{Rules: rules, MinABI: l.spec.Landlock})
+	if err != nil {
+		return err
+	}
+	defer set.Close()
+	return landlock.Restrict(int(set.Fd()))
+}
+
+// Launch starts a program. See [agent.Launcher].
+func (l *launcher) Launch(p agent.Program) (agent.Child, error) {
+	s := forkexec.New(0)
+	l.join(s)
+	s.RecordPID()
+	s.Setsid()
+	s.Files(int(p.Stdin.Fd()), int(p.Stdout.Fd()), int(p.Stderr.Fd()))
+	for _, r := range l.spec.Rlimits {
+		s.Rlimit(r.Resource, r.Value)
+	}
+	s.Umask(0o22)
+	if l.spec.AgentUID == 0 {
+		s.User(l.spec.CodeUID, l.spec.CodeGID)
+	}
+	s.ClearAmbient()
+	s.Capabilities(0)
+	s.NoNewPrivileges()
+	s.Chdir(p.Dir)
+	s.Seccomp(l.filter)
+	s.Exec(p.Path, p.Args, p.Env)
+
+	var c forkexec.Child
+	var err error
+	done := make(chan struct{})
+	l.tasks <- func() { c, err = s.Spawn(); close(done) }
+	<-done
+	runtime.KeepAlive(p)
+	if err != nil {
+		return nil, err
+	}
+	return &child{pid: c.PID, inner: c.Inner}, nil
+}
+
+// child is a started program. It is the agent's own child, so its pid can't
+// be reused before Wait has reaped it; mu orders signals and that.
+type child struct {
+	pid, inner int
+	mu         sync.Mutex
+	gone       bool
+}
+
+func (c *child) PID() int { return c.inner }
+
+func (c *child) Wait() (agent.Status, error) {
+	// Wait without reaping first, so that Signal never meets a pid that is
+	// somebody else's by then.
+	for {
+		err := unix.Waitid(unix.P_PID, c.pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return agent.Status{}, os.NewSyscallError("waitid", err)
+		}
+		break
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.gone = true
+	ws, err := wait(c.pid)
+	if err != nil {
+		return agent.Status{}, err
+	}
+	if ws.Signaled() {
+		return agent.Status{Code: -1, Signal: int(ws.Signal())}, nil
+	}
+	return agent.Status{Code: ws.ExitStatus()}, nil
+}
+
+func (c *child) Signal(sig int, group bool) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.gone {
+		return unix.ESRCH
+	}
+	pid := c.pid
+	if group {
+		pid = -pid // the program leads its session, so its pid names its group
+	}
+	return unix.Kill(pid, syscall.Signal(sig))
+}
+
+func wait(pid int) (unix.WaitStatus, error) {
+	var ws unix.WaitStatus
+	for {
+		_, err := unix.Wait4(pid, &ws, unix.WALL, nil)
+		if err == unix.EINTR {
+			continue
+		}
+		return ws, os.NewSyscallError("wait4", err)
+	}
+}

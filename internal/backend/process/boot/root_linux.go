@@ -1,0 +1,408 @@
+package boot
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path"
+
+	"golang.org/x/sys/unix"
+
+	"tranca/internal/backend/process/bootspec"
+	"tranca/internal/linux/forkexec"
+	"tranca/internal/linux/mount"
+)
+
+const (
+	rootAttrs  = mount.NoSUID | mount.NoDev
+	rootSize   = 1 << 20
+	rootInodes = 1024
+	// stage is where the new root is attached until it becomes the root. It
+	// exists wherever the agent can run at all.
+	stage = "/proc"
+)
+
+// masked are the parts of /proc that tell of the host or of the kernel's keys
+// and addresses.
+var masked = []struct {
+	path string
+	dir  bool
+}{
+	{"kcore", false}, {"keys", false}, {"key-users", false}, {"timer_list", false},
+	{"sched_debug", false}, {"latency_stats", false}, {"interrupts", false},
+	{"sysrq-trigger", false}, {"kallsyms", false}, {"kpagecount", false},
+	{"kpageflags", false}, {"kpagecgroup", false}, {"vmallocinfo", false},
+	{"slabinfo", false}, {"kmsg", false}, {"acpi", true}, {"scsi", true}, {"asound", true},
+}
+
+// tree is the root under construction.
+type tree struct {
+	spec *bootspec.Spec
+	root mount.Tree
+	// empty is a file and nothing a folder, to cover paths with.
+	emptyFile, emptyDir int
+}
+
+// buildRoot makes the new root and moves into it. It returns the writable
+// space and the init of the code's pid namespace, which has to exist before
+// because a /proc belongs to the namespace of the process that mounts it.
+func buildRoot(spec *bootspec.Spec) (mount.Tree, forkexec.Child, error) {
+	var init forkexec.Child
+	none := mount.FromFD(-1)
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return none, init, os.NewSyscallError("make mounts private", err)
+	}
+	root, err := mount.Tmpfs(rootSize, rootInodes, 0o755, rootAttrs)
+	if err != nil {
+		return none, init, err
+	}
+	defer root.Close()
+	t := &tree{spec: spec, root: root}
+	binds, err := t.openBinds()
+	if err != nil {
+		return none, init, err
+	}
+	if err := root.Attach(unix.AT_FDCWD, stage); err != nil {
+		return none, init, err
+	}
+	if err := t.furnish(); err != nil {
+		return none, init, err
+	}
+	// The writable space comes first: a mount may lie below /work.
+	scratch, err := t.scratch()
+	if err != nil {
+		return none, init, fmt.Errorf("writable space: %w", err)
+	}
+	for i, b := range binds {
+		if err := t.place(&spec.Binds[i], b); err != nil {
+			return none, init, fmt.Errorf("mount %s: %w", spec.Binds[i].Target, err)
+		}
+	}
+	if init, err = t.startInit(); err != nil {
+		return none, init, err
+	}
+	if err := t.maskProc(); err != nil {
+		return none, init, err
+	}
+	return scratch, init, t.pivot()
+}
+
+// openBinds opens every source while the host's tree is still in sight.
+func (t *tree) openBinds() ([]mount.Tree, error) {
+	trees := make([]mount.Tree, len(t.spec.Binds))
+	for i := range t.spec.Binds {
+		b := &t.spec.Binds[i]
+		if b.FD != 0 {
+			trees[i] = mount.FromFD(b.FD)
+			continue
+		}
+		at, err := mount.NoLinks(b.Source)
+		if err != nil {
+			return nil, err
+		}
+		trees[i], err = mount.Clone(at, "", true)
+		unix.Close(at)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", b.Source, err)
+		}
+	}
+	return trees, nil
+}
+
+func bindAttrs(b *bootspec.Bind) uint64 {
+	attrs := uint64(mount.NoSUID)
+	if !b.Device {
+		attrs |= mount.NoDev
+	}
+	if !b.Writable && !b.Device {
+		attrs |= mount.ReadOnly
+	}
+	return attrs
+}
+
+func (t *tree) place(b *bootspec.Bind, m mount.Tree) error {
+	defer m.Close()
+	if err := m.Set(bindAttrs(b)); err != nil {
+		return err
+	}
+	if err := t.makeTarget(b.Target, b.File); err != nil {
+		return err
+	}
+	if err := m.Attach(t.root.FD(), b.Target); err != nil {
+		return err
+	}
+	return t.restrict(b)
+}
+
+// restrict pins, protects and covers paths of a mount. Parents come before
+// what is in them, so that a pin does not hide a protection.
+func (t *tree) restrict(b *bootspec.Bind) error {
+	if len(b.Pin)+len(b.Protect)+len(b.Deny) == 0 {
+		return nil
+	}
+	at := func(p string) (int, error) {
+		dir, err := mount.NoLinks(path.Join(stage, b.Target))
+		if err != nil {
+			return -1, err
+		}
+		defer unix.Close(dir)
+		return mount.Beneath(dir, p)
+	}
+	for _, p := range b.Pin {
+		if err := rebind(at, p, 0); err != nil {
+			return fmt.Errorf("pin %s: %w", p, err)
+		}
+	}
+	for _, p := range b.Protect {
+		if err := rebind(at, p, mount.ReadOnly); err != nil {
+			return fmt.Errorf("protect %s: %w", p, err)
+		}
+	}
+	for _, c := range b.Deny {
+		fd, err := at(c.Path)
+		if errors.Is(err, unix.ENOENT) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("deny %s: %w", c.Path, err)
+		}
+		err = t.cover(fd, c.File)
+		unix.Close(fd)
+		if err != nil {
+			return fmt.Errorf("deny %s: %w", c.Path, err)
+		}
+	}
+	return nil
+}
+
+// rebind mounts a path on itself, with more attributes.
+func rebind(at func(string) (int, error), p string, attrs uint64) error {
+	fd, err := at(p)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	m, err := mount.Clone(fd, "", true)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	if attrs != 0 {
+		if err := m.Set(attrs); err != nil {
+			return err
+		}
+	}
+	return m.Attach(fd, "")
+}
+
+// cover hides what is at the descriptor behind something empty that nobody
+// can read.
+func (t *tree) cover(fd int, file bool) error {
+	source := t.emptyDir
+	if file {
+		source = t.emptyFile
+	}
+	m, err := mount.Clone(source, "", false)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	if err := m.Set(mount.ReadOnly | mount.NoSUID | mount.NoDev | mount.NoExec); err != nil {
+		return err
+	}
+	return m.Attach(fd, "")
+}
+
+// furnish makes the folders, files and links of the root itself.
+func (t *tree) furnish() error {
+	fd := t.root.FD()
+	for _, dir := range []string{"proc", "dev", "dev/shm", "tmp", "work", "etc", ".old"} {
+		if err := unix.Mkdirat(fd, dir, 0o755); err != nil {
+			return &os.PathError{Op: "mkdir", Path: dir, Err: err}
+		}
+	}
+	if err := unix.Mkdirat(fd, ".none", 0); err != nil {
+		return &os.PathError{Op: "mkdir", Path: ".none", Err: err}
+	}
+	if err := t.writeFile(bootspec.File{Path: ".empty"}); err != nil {
+		return err
+	}
+	for _, f := range t.spec.Files {
+		if err := t.writeFile(f); err != nil {
+			return err
+		}
+	}
+	for _, l := range t.spec.Links {
+		if err := t.makeParents(l.Path); err != nil {
+			return err
+		}
+		if err := unix.Symlinkat(l.Target, fd, l.Path); err != nil {
+			return &os.PathError{Op: "symlink", Path: l.Path, Err: err}
+		}
+	}
+	var err error
+	if t.emptyDir, err = mount.Beneath(fd, ".none"); err != nil {
+		return err
+	}
+	t.emptyFile, err = mount.Beneath(fd, ".empty")
+	return err
+}
+
+func (t *tree) writeFile(f bootspec.File) error {
+	if err := t.makeParents(f.Path); err != nil {
+		return err
+	}
+	fd, err := unix.Openat(t.root.FD(), f.Path, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC|unix.O_NOFOLLOW, f.Mode)
+	if err != nil {
+		return &os.PathError{Op: "create", Path: f.Path, Err: err}
+	}
+	defer unix.Close(fd)
+	for rest := f.Content; len(rest) > 0; {
+		n, err := unix.Write(fd, rest)
+		if err != nil {
+			return &os.PathError{Op: "write", Path: f.Path, Err: err}
+		}
+		rest = rest[n:]
+	}
+	return nil
+}
+
+func (t *tree) makeParents(p string) error {
+	for i := range len(p) {
+		if p[i] != '/' || i == 0 {
+			continue
+		}
+		if err := unix.Mkdirat(t.root.FD(), p[:i], 0o755); err != nil && err != unix.EEXIST {
+			return &os.PathError{Op: "mkdir", Path: p[:i], Err: err}
+		}
+	}
+	return nil
+}
+
+// makeTarget makes the place for a mount, in the root or in the writable space.
+func (t *tree) makeTarget(p string, file bool) error {
+	if err := t.makeParents(p); err != nil {
+		return err
+	}
+	if file {
+		fd, err := unix.Openat(t.root.FD(), p, unix.O_CREAT|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0o444)
+		if err != nil {
+			return &os.PathError{Op: "create", Path: p, Err: err}
+		}
+		return unix.Close(fd)
+	}
+	if err := unix.Mkdirat(t.root.FD(), p, 0o755); err != nil && err != unix.EEXIST {
+		return &os.PathError{Op: "mkdir", Path: p, Err: err}
+	}
+	return nil
+}
+
+// scratch makes the one writable space and shows parts of it at /work, /tmp
+// and /dev/shm, so that one bound holds over all three.
+func (t *tree) scratch() (mount.Tree, error) {
+	m := mount.FromFD(t.spec.ScratchFD)
+	if t.spec.ScratchFD == 0 {
+		var err error
+		m, err = mount.Tmpfs(t.spec.ScratchSize, t.spec.ScratchInodes, 0o755, mount.NoSUID|mount.NoDev)
+		if err != nil {
+			return m, err
+		}
+	}
+	for _, d := range []struct {
+		name, target string
+		mode         uint32
+		owned        bool
+	}{{"work", "work", 0o755, true}, {"tmp", "tmp", 0o1777, false}, {"shm", "dev/shm", 0o1777, false}} {
+		if err := unix.Mkdirat(m.FD(), d.name, 0o700); err != nil && err != unix.EEXIST {
+			return m, &os.PathError{Op: "mkdir", Path: d.name, Err: err}
+		}
+		if d.owned && t.spec.AgentUID == 0 {
+			if err := unix.Fchownat(m.FD(), d.name, int(t.spec.CodeUID), int(t.spec.CodeGID), unix.AT_SYMLINK_NOFOLLOW); err != nil {
+				return m, &os.PathError{Op: "chown", Path: d.name, Err: err}
+			}
+		}
+		if err := unix.Fchmodat(m.FD(), d.name, d.mode, 0); err != nil {
+			return m, &os.PathError{Op: "chmod", Path: d.name, Err: err}
+		}
+		part, err := mount.Clone(m.FD(), d.name, false)
+		if err != nil {
+			return m, err
+		}
+		err = part.Attach(t.root.FD(), d.target)
+		part.Close()
+		if err != nil {
+			return m, err
+		}
+	}
+	return m, nil
+}
+
+// startInit forks the init of the code's pid namespace. It mounts /proc, for a
+// /proc shows the namespace of who mounts it, and then only waits; the kernel
+// reaps the orphans that it inherits.
+func (t *tree) startInit() (forkexec.Child, error) {
+	s := forkexec.New(unix.CLONE_NEWPID).WithPIDFD()
+	s.ReapOrphans()
+	s.Mount("proc", path.Join(stage, "proc"), unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC)
+	s.ParentDeathSignal(unix.SIGKILL)
+	s.Name("init")
+	s.NoNewPrivileges()
+	s.ClearAmbient()
+	s.Capabilities(0)
+	return s.Hold()
+}
+
+func (t *tree) maskProc() error {
+	proc, err := mount.NoLinks(path.Join(stage, "proc"))
+	if err != nil {
+		return err
+	}
+	defer unix.Close(proc)
+	for _, m := range masked {
+		fd, err := mount.Beneath(proc, m.path)
+		if errors.Is(err, unix.ENOENT) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		err = t.cover(fd, !m.dir)
+		unix.Close(fd)
+		if err != nil {
+			return fmt.Errorf("mask /proc/%s: %w", m.path, err)
+		}
+	}
+	return nil
+}
+
+// pivot makes the new root the root of every process here and lets go of the
+// old one.
+func (t *tree) pivot() error {
+	if err := unix.Chdir(stage); err != nil {
+		return os.NewSyscallError("chdir", err)
+	}
+	if err := unix.PivotRoot(".", ".old"); err != nil {
+		return os.NewSyscallError("pivot_root", err)
+	}
+	if err := unix.Chdir("/"); err != nil {
+		return os.NewSyscallError("chdir", err)
+	}
+	if err := unix.Unmount("/.old", unix.MNT_DETACH); err != nil {
+		return os.NewSyscallError("umount old root", err)
+	}
+	for _, p := range []string{"/.old", "/.none"} {
+		if err := unix.Rmdir(p); err != nil {
+			return &os.PathError{Op: "rmdir", Path: p, Err: err}
+		}
+	}
+	if err := unix.Unlink("/.empty"); err != nil {
+		return &os.PathError{Op: "unlink", Path: "/.empty", Err: err}
+	}
+	unix.Close(t.emptyDir)
+	unix.Close(t.emptyFile)
+	attr := &unix.MountAttr{Attr_set: mount.ReadOnly}
+	if err := unix.MountSetattr(t.root.FD(), "", unix.AT_EMPTY_PATH, attr); err != nil {
+		return os.NewSyscallError("make root read-only", err)
+	}
+	return nil
+}

@@ -1,0 +1,362 @@
+// Package bootspec is the one message with which the process backend tells its
+// guest agent what to build before any code runs: mounts, users, limits,
+// filter. It goes from the trusted side to the other; the answer is a single
+// line, "ok" or what failed.
+//
+// The encoding is protobuf's wire format, written by hand: it costs the agent
+// neither reflection nor start-up time.
+package bootspec
+
+import (
+	"errors"
+	"fmt"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// MaxSize bounds an encoded Spec.
+const MaxSize = 1 << 20
+
+// The descriptors that the agent finds at its start, in this order from 3 on:
+// the stream, the code's tasks files, and then whatever the Spec names by its
+// number.
+const StreamFD = 3
+
+// Spec is what the agent builds.
+type Spec struct {
+	// CodeUID and CodeGID are the code's user inside.
+	CodeUID, CodeGID uint32
+	// AgentUID is the agent's user inside: 0, or CodeUID where only one user
+	// is to be had.
+	AgentUID uint32
+	Hostname string
+	// ScratchSize and ScratchInodes bound the tmpfs of /work, /tmp, /dev/shm.
+	ScratchSize, ScratchInodes uint64
+	// ScratchFD is a detached mount to use instead of a tmpfs, or 0.
+	ScratchFD int
+	Binds     []Bind
+	Files     []File
+	Links     []Link
+	// TaskFDs are the version 1 tasks files that code joins.
+	TaskFDs []int
+	// ReopenTasks has the agent open them anew: the kernel then asks that the
+	// joining user opened them.
+	ReopenTasks bool
+	// CodeCgroupFD is the version 2 folder that code starts in, or 0. Where
+	// the host could not make a mount of its own of it, CodeCgroup is its path.
+	CodeCgroupFD int
+	CodeCgroup   string
+	// Filter is the seccomp program, 8 bytes an instruction.
+	Filter []byte
+	// Landlock is the lowest ABI to accept; -1 leaves Landlock out.
+	Landlock int
+	Rlimits  []Rlimit
+	Env      []string
+	Path     string
+	Workdir  string
+}
+
+// Bind makes a host path visible.
+type Bind struct {
+	// Source is a host path, or empty where FD is set.
+	Source string
+	// FD is a detached mount made by the host, or 0.
+	FD int
+	// Target is relative to the new root.
+	Target string
+	// File says that it is a file, not a folder.
+	File     bool
+	Writable bool
+	// Device lets device nodes work, as for /dev/null.
+	Device bool
+	// Deny are paths below Target to cover.
+	Deny []Cover
+	// Protect are paths below Target to make read-only.
+	Protect []string
+	// Pin are paths below Target to bind on themselves, so that they can't be
+	// renamed away together with what is protected in them.
+	Pin []string
+}
+
+// Cover is a path to hide.
+type Cover struct {
+	Path string
+	File bool
+}
+
+// File is a small file of the new root.
+type File struct {
+	Path    string
+	Content []byte
+	Mode    uint32
+}
+
+// Link is a symbolic link of the new root.
+type Link struct{ Path, Target string }
+
+// Rlimit is a resource limit of each program.
+type Rlimit struct {
+	Resource int
+	Value    uint64
+}
+
+type encoder struct{ b []byte }
+
+func (e *encoder) num(field protowire.Number, v uint64) {
+	if v != 0 {
+		e.b = protowire.AppendTag(e.b, field, protowire.VarintType)
+		e.b = protowire.AppendVarint(e.b, v)
+	}
+}
+
+func (e *encoder) bytes(field protowire.Number, v []byte) {
+	e.b = protowire.AppendTag(e.b, field, protowire.BytesType)
+	e.b = protowire.AppendBytes(e.b, v)
+}
+
+func (e *encoder) str(field protowire.Number, v string) {
+	if v != "" {
+		e.b = protowire.AppendTag(e.b, field, protowire.BytesType)
+		e.b = protowire.AppendString(e.b, v)
+	}
+}
+
+func (e *encoder) flag(field protowire.Number, v bool) {
+	if v {
+		e.num(field, 1)
+	}
+}
+
+func (e *encoder) msg(field protowire.Number, fill func(*encoder)) {
+	var in encoder
+	fill(&in)
+	e.bytes(field, in.b)
+}
+
+// Marshal encodes the Spec.
+func (s *Spec) Marshal() []byte {
+	e := &encoder{b: make([]byte, 0, 8192)}
+	e.num(1, uint64(s.CodeUID))
+	e.num(2, uint64(s.CodeGID))
+	e.num(3, uint64(s.AgentUID))
+	e.str(4, s.Hostname)
+	e.num(5, s.ScratchSize)
+	e.num(6, s.ScratchInodes)
+	e.num(7, uint64(s.ScratchFD))
+	for i := range s.Binds {
+		e.msg(8, s.Binds[i].marshal)
+	}
+	for _, f := range s.Files {
+		e.msg(9, func(e *encoder) { e.str(1, f.Path); e.bytes(2, f.Content); e.num(3, uint64(f.Mode)) })
+	}
+	for _, l := range s.Links {
+		e.msg(10, func(e *encoder) { e.str(1, l.Path); e.str(2, l.Target) })
+	}
+	for _, fd := range s.TaskFDs {
+		e.num(11, uint64(fd))
+	}
+	e.num(12, uint64(s.CodeCgroupFD))
+	e.bytes(13, s.Filter)
+	e.num(14, uint64(s.Landlock+1))
+	for _, r := range s.Rlimits {
+		e.msg(15, func(e *encoder) { e.num(1, uint64(r.Resource)); e.num(2, r.Value) })
+	}
+	for _, v := range s.Env {
+		e.str(16, v)
+	}
+	e.str(17, s.Path)
+	e.str(18, s.Workdir)
+	e.flag(19, s.ReopenTasks)
+	e.str(20, s.CodeCgroup)
+	return e.b
+}
+
+func (b *Bind) marshal(e *encoder) {
+	e.str(1, b.Source)
+	e.num(2, uint64(b.FD))
+	e.str(3, b.Target)
+	e.flag(4, b.File)
+	e.flag(5, b.Writable)
+	e.flag(6, b.Device)
+	for _, c := range b.Deny {
+		e.msg(7, func(e *encoder) { e.str(1, c.Path); e.flag(2, c.File) })
+	}
+	for _, p := range b.Protect {
+		e.str(8, p)
+	}
+	for _, p := range b.Pin {
+		e.str(9, p)
+	}
+}
+
+var errMalformed = errors.New("boot message is malformed")
+
+// walk calls f for each field, with its number or its bytes.
+func walk(b []byte, f func(field protowire.Number, v uint64, data []byte) error) error {
+	for len(b) > 0 {
+		field, typ, n := protowire.ConsumeTag(b)
+		if n < 0 {
+			return errMalformed
+		}
+		b = b[n:]
+		var v uint64
+		var data []byte
+		switch typ {
+		case protowire.VarintType:
+			v, n = protowire.ConsumeVarint(b)
+		case protowire.BytesType:
+			data, n = protowire.ConsumeBytes(b)
+		default:
+			return errMalformed
+		}
+		if n < 0 {
+			return errMalformed
+		}
+		b = b[n:]
+		if err := f(field, v, data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Unmarshal decodes what Marshal wrote. An unknown field is an error: agent
+// and backend are of one build.
+func Unmarshal(b []byte) (*Spec, error) {
+	s := &Spec{Landlock: -1}
+	err := walk(b, func(field protowire.Number, v uint64, data []byte) error {
+		switch field {
+		case 1:
+			s.CodeUID = uint32(v)
+		case 2:
+			s.CodeGID = uint32(v)
+		case 3:
+			s.AgentUID = uint32(v)
+		case 4:
+			s.Hostname = string(data)
+		case 5:
+			s.ScratchSize = v
+		case 6:
+			s.ScratchInodes = v
+		case 7:
+			s.ScratchFD = int(v)
+		case 8:
+			bind, err := unmarshalBind(data)
+			s.Binds = append(s.Binds, bind)
+			return err
+		default:
+			return s.more(field, v, data)
+		}
+		return nil
+	})
+	return s, err
+}
+
+func (s *Spec) more(field protowire.Number, v uint64, data []byte) error {
+	switch field {
+	case 9:
+		var f File
+		err := walk(data, func(n protowire.Number, v uint64, d []byte) error {
+			switch n {
+			case 1:
+				f.Path = string(d)
+			case 2:
+				f.Content = d
+			case 3:
+				f.Mode = uint32(v)
+			}
+			return nil
+		})
+		s.Files = append(s.Files, f)
+		return err
+	case 10:
+		a, b, err := pair(data)
+		s.Links = append(s.Links, Link{a, b})
+		return err
+	case 11:
+		s.TaskFDs = append(s.TaskFDs, int(v))
+	case 12:
+		s.CodeCgroupFD = int(v)
+	case 13:
+		s.Filter = data
+	case 14:
+		s.Landlock = int(v) - 1
+	case 15:
+		var r Rlimit
+		err := walk(data, func(n protowire.Number, v uint64, _ []byte) error {
+			if n == 1 {
+				r.Resource = int(v)
+			} else {
+				r.Value = v
+			}
+			return nil
+		})
+		s.Rlimits = append(s.Rlimits, r)
+		return err
+	case 16:
+		s.Env = append(s.Env, string(data))
+	case 17:
+		s.Path = string(data)
+	case 18:
+		s.Workdir = string(data)
+	case 19:
+		s.ReopenTasks = v != 0
+	case 20:
+		s.CodeCgroup = string(data)
+	default:
+		return fmt.Errorf("%w: unknown field %d", errMalformed, field)
+	}
+	return nil
+}
+
+func pair(data []byte) (a, b string, err error) {
+	err = walk(data, func(n protowire.Number, _ uint64, d []byte) error {
+		if n == 1 {
+			a = string(d)
+		} else {
+			b = string(d)
+		}
+		return nil
+	})
+	return a, b, err
+}
+
+func unmarshalBind(data []byte) (Bind, error) {
+	var b Bind
+	err := walk(data, func(n protowire.Number, v uint64, d []byte) error {
+		switch n {
+		case 1:
+			b.Source = string(d)
+		case 2:
+			b.FD = int(v)
+		case 3:
+			b.Target = string(d)
+		case 4:
+			b.File = v != 0
+		case 5:
+			b.Writable = v != 0
+		case 6:
+			b.Device = v != 0
+		case 7:
+			var c Cover
+			err := walk(d, func(n protowire.Number, v uint64, d []byte) error {
+				if n == 1 {
+					c.Path = string(d)
+				} else {
+					c.File = v != 0
+				}
+				return nil
+			})
+			b.Deny = append(b.Deny, c)
+			return err
+		case 8:
+			b.Protect = append(b.Protect, string(d))
+		case 9:
+			b.Pin = append(b.Pin, string(d))
+		default:
+			return errMalformed
+		}
+		return nil
+	})
+	return b, err
+}

@@ -1,0 +1,151 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"tranca"
+	"tranca/internal/backend/process/bootspec"
+)
+
+// The minimal host tree: what programs of the host need to run, and nothing
+// that tells of the host's users, services or state. /etc is made anew.
+var (
+	// systemFolders are bound read-only, or made as the same link where the
+	// host has a link ("/bin" -> "usr/bin").
+	systemFolders = []string{"usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32"}
+	// systemFiles are bound read-only where the host has them: the linker's
+	// cache and the links of /etc/alternatives, which /usr/bin leads through.
+	systemFiles = []string{
+		"etc/ld.so.cache", "etc/alternatives", "etc/localtime", "etc/mime.types",
+		"etc/ssl/certs", "etc/ca-certificates.conf",
+	}
+	devices = []string{"null", "zero", "full", "random", "urandom", "tty"}
+)
+
+// maxSystemFile bounds a host file whose content is copied, not bound.
+const maxSystemFile = 4 << 20
+
+// hostTree adds the image "host" to a boot message.
+func hostTree(spec *bootspec.Spec, p *tranca.Policy) error {
+	for _, name := range systemFolders {
+		if err := addSystemFolder(spec, name); err != nil {
+			return err
+		}
+	}
+	for _, name := range systemFiles {
+		if err := addSystemFile(spec, name); err != nil {
+			return err
+		}
+	}
+	for _, name := range devices {
+		if _, err := os.Stat("/dev/" + name); err != nil {
+			if name == "tty" {
+				continue
+			}
+			return fmt.Errorf("%w: host device /dev/%s: %w", tranca.ErrUnavailable, name, err)
+		}
+		spec.Binds = append(spec.Binds, bootspec.Bind{
+			Source: "/dev/" + name, Target: "dev/" + name, File: true, Device: true,
+		})
+	}
+	spec.Links = append(spec.Links,
+		bootspec.Link{Path: "dev/fd", Target: "/proc/self/fd"},
+		bootspec.Link{Path: "dev/stdin", Target: "/proc/self/fd/0"},
+		bootspec.Link{Path: "dev/stdout", Target: "/proc/self/fd/1"},
+		bootspec.Link{Path: "dev/stderr", Target: "/proc/self/fd/2"},
+	)
+	addIdentity(spec, p)
+	return nil
+}
+
+func addSystemFolder(spec *bootspec.Spec, name string) error {
+	fi, err := os.Lstat("/" + name)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("%w: host folder: %w", tranca.ErrUnavailable, err)
+	}
+	if fi.Mode()&os.ModeSymlink == 0 {
+		spec.Binds = append(spec.Binds, bootspec.Bind{Source: "/" + name, Target: name})
+		return nil
+	}
+	target, err := os.Readlink("/" + name)
+	if err != nil {
+		return fmt.Errorf("%w: host folder: %w", tranca.ErrUnavailable, err)
+	}
+	if !strings.HasPrefix(strings.TrimPrefix(target, "/"), "usr/") {
+		return fmt.Errorf("%w: /%s leads to %s, outside /usr", tranca.ErrUnavailable, name, target)
+	}
+	spec.Links = append(spec.Links, bootspec.Link{Path: name, Target: target})
+	return nil
+}
+
+// addSystemFile binds a file or folder below /etc. A link is resolved, and its
+// file copied if it is small: the link's target need not be visible inside.
+func addSystemFile(spec *bootspec.Spec, name string) error {
+	real, err := filepath.EvalSymlinks("/" + name)
+	if err != nil {
+		return nil // a host without it: programs that want it will say so
+	}
+	fi, err := os.Stat(real)
+	if err != nil {
+		return nil
+	}
+	switch {
+	case real == "/"+name && (fi.IsDir() || fi.Mode().IsRegular()):
+		spec.Binds = append(spec.Binds, bootspec.Bind{Source: real, Target: name, File: !fi.IsDir()})
+	case fi.Mode().IsRegular() && fi.Size() <= 64<<10:
+		content, err := readSmall(real)
+		if err != nil {
+			return nil
+		}
+		spec.Files = append(spec.Files, bootspec.File{Path: name, Content: content, Mode: 0o444})
+	}
+	return nil
+}
+
+func readSmall(path string) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, maxSystemFile))
+}
+
+// addIdentity writes the files by which programs look up users and hosts. They
+// name nobody of the host.
+func addIdentity(spec *bootspec.Spec, p *tranca.Policy) {
+	u := p.User
+	passwd := "root:x:0:0:root:/root:/usr/sbin/nologin\n"
+	group := "root:x:0:\n"
+	if u.UID != 65534 {
+		passwd += fmt.Sprintf("%s:x:%d:%d::/work:/bin/sh\n", u.Name, u.UID, u.GID)
+		passwd += "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
+	} else {
+		passwd += fmt.Sprintf("%s:x:%d:%d::/work:/bin/sh\n", u.Name, u.UID, u.GID)
+	}
+	if u.GID != 65534 {
+		group += fmt.Sprintf("%s:x:%d:\n", u.Name, u.GID)
+	}
+	group += "nogroup:x:65534:\n"
+	files := map[string]string{
+		"etc/passwd":        passwd,
+		"etc/group":         group,
+		"etc/hostname":      p.Hostname + "\n",
+		"etc/hosts":         "127.0.0.1 localhost " + p.Hostname + "\n::1 localhost\n",
+		"etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\nservices: files\nprotocols: files\n",
+		"etc/resolv.conf":   "",
+	}
+	for _, name := range []string{"etc/passwd", "etc/group", "etc/hostname", "etc/hosts", "etc/nsswitch.conf", "etc/resolv.conf"} {
+		spec.Files = append(spec.Files, bootspec.File{Path: name, Content: []byte(files[name]), Mode: 0o444})
+	}
+}

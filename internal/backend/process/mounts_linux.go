@@ -1,0 +1,200 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"tranca"
+	"tranca/internal/backend/process/bootspec"
+	"tranca/internal/linux/mount"
+)
+
+// maxProtectWalk bounds the entries of a writable mount that are looked
+// through for host-executable files.
+const maxProtectWalk = 200_000
+
+// source is a checked mount source.
+type source struct {
+	fd    int
+	file  bool
+	owner uint32
+	group uint32
+}
+
+// openSource opens a mount source as the operator named it, without following
+// a link in any part, and says what it is. A link would let whoever owns it
+// choose what is mounted.
+func openSource(m *tranca.Mount) (source, error) {
+	fd, err := mount.NoLinks(m.Source)
+	if err != nil {
+		return source{}, sourceError(m, err)
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		unix.Close(fd)
+		return source{}, sourceError(m, err)
+	}
+	s := source{fd: fd, owner: st.Uid, group: st.Gid}
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFDIR:
+	case unix.S_IFREG:
+		s.file = true
+	case unix.S_IFLNK:
+		unix.Close(fd)
+		return source{}, sourceError(m, unix.ELOOP)
+	default:
+		unix.Close(fd)
+		return source{}, fmt.Errorf("%w: mount %s: it is a %s; only folders and regular files can be mounted",
+			tranca.ErrInvalid, m.Source, kindName(st.Mode))
+	}
+	return s, nil
+}
+
+func sourceError(m *tranca.Mount, err error) error {
+	switch {
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR):
+		return fmt.Errorf("%w: mount %s: there is no such file or folder on this host", tranca.ErrInvalid, m.Source)
+	case errors.Is(err, unix.ELOOP):
+		return fmt.Errorf("%w: mount %s: a part of the path is a symbolic link; name the real path (readlink -f %s)",
+			tranca.ErrInvalid, m.Source, m.Source)
+	}
+	return fmt.Errorf("%w: mount %s: %w", tranca.ErrInvalid, m.Source, err)
+}
+
+func kindName(mode uint32) string {
+	switch mode & unix.S_IFMT {
+	case unix.S_IFIFO:
+		return "FIFO"
+	case unix.S_IFSOCK:
+		return "socket"
+	case unix.S_IFBLK, unix.S_IFCHR:
+		return "device"
+	}
+	return "special file"
+}
+
+// bindOf describes a mount for the agent, all but how it gets there.
+func bindOf(m *tranca.Mount, s source) (bootspec.Bind, error) {
+	b := bootspec.Bind{
+		Target:   strings.TrimPrefix(m.Target, "/"),
+		File:     s.file,
+		Writable: m.Writable,
+	}
+	if s.file {
+		return b, nil
+	}
+	for _, p := range m.Deny {
+		c, err := coverOf(s.fd, p)
+		if err != nil {
+			return b, fmt.Errorf("%w: mount %s: deny %s: %w", tranca.ErrInvalid, m.Source, p, err)
+		}
+		if c.Path != "" {
+			b.Deny = append(b.Deny, c)
+		} else if m.Writable {
+			return b, fmt.Errorf("%w: mount %s: deny %s: it does not exist, so nothing can cover it in a writable mount; make it first or mount read-only",
+				tranca.ErrInvalid, m.Source, p)
+		}
+	}
+	if !m.Writable || len(m.Protect) == 0 {
+		return b, nil
+	}
+	found, err := findProtected(s.fd, m.Protect)
+	if err != nil {
+		return b, fmt.Errorf("%w: mount %s: %w", tranca.ErrInvalid, m.Source, err)
+	}
+	b.Protect, b.Pin = found, ancestors(found)
+	return b, nil
+}
+
+func coverOf(dir int, p string) (bootspec.Cover, error) {
+	fd, err := mount.Beneath(dir, p)
+	if errors.Is(err, unix.ENOENT) {
+		return bootspec.Cover{}, nil
+	}
+	if err != nil {
+		return bootspec.Cover{}, err
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return bootspec.Cover{}, err
+	}
+	return bootspec.Cover{Path: p, File: st.Mode&unix.S_IFMT != unix.S_IFDIR}, nil
+}
+
+// findProtected walks the folder for paths that the host may execute. What is
+// found at the top of a match is enough: a read-only folder holds what is in
+// it. Links are not followed; a link that matches is protected as itself by
+// pinning its folder, since nothing can be mounted on a link.
+func findProtected(dir int, protect []string) ([]string, error) {
+	root, err := os.OpenRoot(fmt.Sprintf("/proc/self/fd/%d", dir))
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	var found []string
+	seen := 0
+	var walk func(p string) error
+	walk = func(p string) error {
+		f, err := root.Open(p)
+		if err != nil {
+			return nil // unreadable for the supervisor: nothing there is ours to judge
+		}
+		entries, err := f.ReadDir(-1)
+		f.Close()
+		if err != nil {
+			return nil
+		}
+		slices.SortFunc(entries, func(a, b os.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+		for _, e := range entries {
+			if seen++; seen > maxProtectWalk {
+				return fmt.Errorf("more than %d entries to look through for files that the host may execute; mount a smaller folder, or say `protect: []`", maxProtectWalk)
+			}
+			q := path.Join(p, e.Name())
+			if matchesProtected(q, protect) && (e.IsDir() || e.Type().IsRegular()) {
+				found = append(found, q)
+				continue
+			}
+			if e.IsDir() {
+				if err := walk(q); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	return found, walk(".")
+}
+
+// matchesProtected reports whether a relative path ends in one of the entries:
+// a name matches at any depth, a path as a suffix of whole components.
+func matchesProtected(p string, protect []string) bool {
+	for _, e := range protect {
+		if p == e || strings.HasSuffix(p, "/"+e) {
+			return true
+		}
+	}
+	return false
+}
+
+// ancestors returns the folders above the paths, parents first. A mount point
+// can't be renamed, but a folder above it can, and another be put in its
+// place: so these are made mount points too.
+func ancestors(paths []string) []string {
+	var out []string
+	for _, p := range paths {
+		for d := path.Dir(p); d != "."; d = path.Dir(d) {
+			if !slices.Contains(out, d) {
+				out = append(out, d)
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b string) int { return strings.Count(a, "/") - strings.Count(b, "/") })
+	return out
+}

@@ -1,0 +1,225 @@
+package process
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"tranca"
+	"tranca/internal/backend/process/bootspec"
+	"tranca/internal/linux/cgroup"
+	"tranca/internal/linux/seccomp"
+)
+
+const (
+	// searchPath is where programs are looked up inside.
+	searchPath = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
+	// agentMemory is what the agent may use beyond the files that it writes
+	// for its host, which count as its memory.
+	agentMemory    = 64 << 20
+	agentProcesses = 128
+	// lockedMemory and queueMemory bound kernel memory that a user may pin.
+	lockedMemory = 64 << 10
+	queueMemory  = 64 << 10
+	stackSize    = 8 << 20
+)
+
+// bootTime bounds the building of a sandbox, killTime the killing of its
+// programs, destroyTime its destruction.
+const (
+	bootTime    = 20 * time.Second
+	killTime    = 10 * time.Second
+	destroyTime = 20 * time.Second
+)
+
+// plan is one sandbox before it is made.
+type plan struct {
+	policy   *tranca.Policy
+	boot     bootspec.Spec
+	cgroups  cgroup.Limits
+	single   bool     // only the caller's own user is to be had
+	spaces   uintptr  // the namespaces, as clone flags
+	sources  []source // opened mount sources, one for each mount
+	mountFDs []int    // detached mounts to pass
+}
+
+// unixSockets says whether programs may make unix sockets. A host folder may
+// hold, or come to hold, sockets of the host's services, and no mount flag
+// keeps a program from connecting to one: so with mounts there are none.
+func unixSockets(p *tranca.Policy) bool { return len(p.Mounts) == 0 }
+
+// newPlan turns a policy into a boot message, but for the mounts.
+func (b *Backend) newPlan(p *tranca.Policy) (*plan, error) {
+	if p.Image != "host" {
+		return nil, fmt.Errorf("%w: image %q: this backend has only \"host\"", tranca.ErrInvalid, p.Image)
+	}
+	filter, err := b.filter(seccomp.Profile{UnixSockets: unixSockets(p)})
+	if err != nil {
+		return nil, err
+	}
+	pl := &plan{policy: p, single: b.host.ids == nil, spaces: namespaces}
+	l := p.Limits
+	pl.boot = bootspec.Spec{
+		CodeUID: p.User.UID, CodeGID: p.User.GID,
+		Hostname:      p.Hostname,
+		ScratchSize:   uint64(l.Disk.Size),
+		ScratchInodes: uint64(l.Disk.Inodes),
+		Filter:        filter,
+		Landlock:      p.MinLandlockABI,
+		Rlimits:       b.rlimits(p),
+		Env:           environment(p),
+		Path:          searchPath,
+		Workdir:       p.Workdir,
+	}
+	if pl.single {
+		pl.boot.AgentUID = p.User.UID
+	}
+	if p.Waives(tranca.ItemLandlock) && !b.host.holds(tranca.ItemLandlock) {
+		pl.boot.Landlock = -1
+	}
+	pl.cgroups = b.groupLimits(l)
+	if err := hostTree(&pl.boot, p); err != nil {
+		return nil, err
+	}
+	if b.weaken != nil {
+		b.weaken(pl)
+	}
+	return pl, nil
+}
+
+// groupLimits asks of the cgroup what it can hold here; what it can't was
+// waived, or the policy would have been refused.
+func (b *Backend) groupLimits(l tranca.Limits) cgroup.Limits {
+	var c cgroup.Limits
+	s := b.host.support
+	if s.Memory.Held {
+		c.Memory, c.AgentMemory = l.Memory, agentMemory+l.Disk.Size
+	}
+	if s.PIDs.Held {
+		c.Processes, c.AgentProcesses = l.Processes, agentProcesses
+	}
+	if s.CPU.Held {
+		c.MilliCPUs = l.MilliCPUs
+	}
+	return c
+}
+
+// ownThreads is what the kernel counts against the code's RLIMIT_NPROC beside
+// the code: the agent's threads, where both are one user.
+func (b *Backend) ownThreads() int64 {
+	if b.host.ids != nil {
+		return 0
+	}
+	return agentProcesses
+}
+
+// environment is the whole environment of the code, sorted.
+func environment(p *tranca.Policy) []string {
+	env := map[string]string{
+		"HOME": "/work", "PATH": searchPath, "USER": p.User.Name, "LOGNAME": p.User.Name,
+		"LANG": "C.UTF-8", "TMPDIR": "/tmp",
+	}
+	maps.Copy(env, p.Env)
+	var out []string
+	for _, k := range slices.Sorted(maps.Keys(env)) {
+		out = append(out, k+"="+env[k])
+	}
+	return out
+}
+
+// rlimits are the kernel's per-process limits. Those of the tree come from
+// cgroups; where the operator waived one, the per-process one still stands.
+func (b *Backend) rlimits(p *tranca.Policy) []bootspec.Rlimit {
+	l := p.Limits
+	lim := []bootspec.Rlimit{
+		{Resource: unix.RLIMIT_NOFILE, Value: uint64(l.OpenFiles)},
+		{Resource: unix.RLIMIT_FSIZE, Value: uint64(l.FileSize)},
+		{Resource: unix.RLIMIT_CORE, Value: 0},
+		{Resource: unix.RLIMIT_MEMLOCK, Value: lockedMemory},
+		{Resource: unix.RLIMIT_MSGQUEUE, Value: queueMemory},
+		{Resource: unix.RLIMIT_STACK, Value: stackSize},
+		{Resource: unix.RLIMIT_SIGPENDING, Value: 1024},
+	}
+	if !b.host.support.Memory.Held {
+		lim = append(lim, bootspec.Rlimit{Resource: unix.RLIMIT_AS, Value: uint64(l.Memory)})
+	}
+	if !b.host.support.CPUTime.Held {
+		lim = append(lim, bootspec.Rlimit{Resource: unix.RLIMIT_CPU, Value: uint64((l.CPUTime + time.Second - 1) / time.Second)})
+	}
+	if !b.host.support.PIDs.Held {
+		lim = append(lim, bootspec.Rlimit{Resource: unix.RLIMIT_NPROC, Value: uint64(l.Processes + b.ownThreads())})
+	}
+	for i := range lim {
+		lim[i].Value = min(lim[i].Value, hardLimit(lim[i].Resource))
+	}
+	return lim
+}
+
+// hardLimit is what this process could set at most.
+func hardLimit(resource int) uint64 {
+	var r unix.Rlimit
+	if unix.Getrlimit(resource, &r) != nil {
+		return ^uint64(0)
+	}
+	return r.Max
+}
+
+// statement says how each item of the policy is enforced by this plan.
+func (b *Backend) statement(pl *plan) []tranca.Enforcement {
+	var out []tranca.Enforcement
+	for _, item := range tranca.Items() {
+		g := b.host.report.Find(item)
+		e := tranca.Enforcement{Item: item, Mechanism: g.Mechanism, Status: tranca.StatusEnforced}
+		switch {
+		case item == tranca.ItemMounts || item == tranca.ItemProtect || item == tranca.ItemMountDisk:
+			if len(pl.policy.Mounts) == 0 {
+				continue
+			}
+			e.Mechanism, e.Status = mountStatement(item, pl, e.Mechanism)
+		case !g.Held && pl.policy.Waives(item):
+			e.Status, e.Mechanism = tranca.StatusWaived, weaker(item, g.Missing)
+		}
+		if item == tranca.ItemIPC && !unixSockets(pl.policy) {
+			e.Mechanism += "; no unix sockets, since a mount may hold the host's"
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+// weaker says what still stands of a waived item.
+func weaker(item tranca.Item, missing string) string {
+	switch item {
+	case tranca.ItemMemory:
+		return "RLIMIT_AS for each process; the tree is not bounded (" + missing + ")"
+	case tranca.ItemCPUTime:
+		return "RLIMIT_CPU for each process; the tree is not bounded (" + missing + ")"
+	case tranca.ItemPIDs:
+		return "RLIMIT_NPROC in the sandbox's own user namespace (" + missing + ")"
+	case tranca.ItemUser:
+		return "the code runs as the caller's own user, in namespaces of its own (" + missing + ")"
+	}
+	return "not enforced: " + missing
+}
+
+func mountStatement(item tranca.Item, pl *plan, mechanism string) (string, tranca.Status) {
+	var rw []string
+	for i := range pl.policy.Mounts {
+		if m := &pl.policy.Mounts[i]; m.Writable {
+			rw = append(rw, m.Target)
+		}
+	}
+	switch {
+	case item == tranca.ItemMountDisk && len(rw) > 0:
+		return "no bound on what is written to " + strings.Join(rw, ", ") + ": the operator said so", tranca.StatusWaived
+	case item == tranca.ItemMountDisk:
+		return "all mounts are read-only", tranca.StatusEnforced
+	case item == tranca.ItemProtect && len(rw) == 0:
+		return "all mounts are read-only", tranca.StatusEnforced
+	}
+	return mechanism, tranca.StatusEnforced
+}

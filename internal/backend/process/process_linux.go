@@ -1,0 +1,179 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+
+	"tranca"
+	"tranca/internal/guest/host"
+	"tranca/internal/guest/image"
+	"tranca/internal/linux/seccomp"
+)
+
+// Name is the backend's name in policies and flags.
+const Name = "process"
+
+// Options say what the operator decides about the host.
+type Options struct {
+	// CgroupPaths are delegated cgroup folders to use; see package cgroup.
+	CgroupPaths []string
+	// RuntimeFolder is where supervisors keep their locks; empty means the
+	// usual one.
+	RuntimeFolder string
+}
+
+// Backend makes locked processes. Make one with [New].
+type Backend struct {
+	options Options
+	host    *hostState
+	image   *os.File
+	spawner *spawner
+
+	// weaken takes a guarantee away, to see its tests fail. Only tests set it.
+	weaken func(*plan)
+
+	mu      sync.Mutex
+	filters map[seccomp.Profile][]byte
+	closed  bool
+	live    sync.WaitGroup
+}
+
+var _ tranca.Backend = (*Backend)(nil)
+
+// New looks at the host and makes a backend. It sweeps what dead supervisors
+// left behind, and nothing of living ones. It fails only where tranca itself
+// is at fault or out of resources; a host that lacks something is reported by
+// Probe and refused by Create.
+func New(o Options) (*Backend, error) {
+	elf, err := image.Bytes()
+	if err != nil {
+		return nil, err
+	}
+	img, err := agentImage(elf)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", tranca.ErrUnavailable, err)
+	}
+	h, err := openHost(o)
+	if err != nil {
+		img.Close()
+		return nil, err
+	}
+	return &Backend{
+		options: o, host: h, image: img, spawner: newSpawner(),
+		filters: map[seccomp.Profile][]byte{},
+	}, nil
+}
+
+// Name returns "process".
+func (b *Backend) Name() string { return Name }
+
+// Attach is always [tranca.ErrGone]: a locked process dies with its
+// supervisor.
+func (b *Backend) Attach(_ context.Context, id tranca.ID) (tranca.Sandbox, error) {
+	return nil, fmt.Errorf("%w: sandbox %s: a locked process dies with the process that made it", tranca.ErrGone, id)
+}
+
+// Create makes a sandbox. See [tranca.Backend].
+func (b *Backend) Create(ctx context.Context, spec tranca.Spec) (tranca.Sandbox, error) {
+	if err := b.enter(); err != nil {
+		return nil, err
+	}
+	if err := b.accepts(&spec.Policy); err != nil {
+		b.live.Done()
+		return nil, err
+	}
+	box, err := b.boot(ctx, &spec.Policy)
+	if err != nil {
+		b.live.Done()
+		return nil, err
+	}
+	box.release = b.live.Done
+	sb, err := host.New(box, spec)
+	if err != nil {
+		return nil, errors.Join(err, box.Close(context.WithoutCancel(ctx)))
+	}
+	return sb, nil
+}
+
+func (b *Backend) enter() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return fmt.Errorf("%w: backend process", tranca.ErrClosed)
+	}
+	b.live.Add(1)
+	return nil
+}
+
+// accepts refuses what this host can't enforce and the operator did not
+// waive. An engine has checked that before; a boundary does not rely on it.
+func (b *Backend) accepts(p *tranca.Policy) error {
+	var problems []tranca.Problem
+	for _, item := range tranca.Items() {
+		if g := b.host.report.Find(item); !g.Held && !p.Waives(item) && needs(item, p) {
+			problems = append(problems, tranca.Problem{
+				Item: item, Asked: string(item), Missing: g.Missing, Mend: g.Mend,
+			})
+		}
+	}
+	if problems == nil {
+		return nil
+	}
+	return &tranca.RefusalError{Backend: Name, Problems: problems}
+}
+
+// needs reports whether a policy asks for an item at all.
+func needs(item tranca.Item, p *tranca.Policy) bool {
+	switch item {
+	case tranca.ItemMounts, tranca.ItemProtect:
+		return len(p.Mounts) > 0
+	case tranca.ItemMountDisk:
+		for i := range p.Mounts {
+			if p.Mounts[i].Writable && !p.Mounts[i].DiskUnbounded {
+				return true
+			}
+		}
+		return false
+	}
+	return true
+}
+
+// filter compiles a seccomp program once for each profile.
+func (b *Backend) filter(p seccomp.Profile) ([]byte, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if f, ok := b.filters[p]; ok {
+		return f, nil
+	}
+	prog, err := seccomp.Compile(p)
+	if err != nil {
+		return nil, err
+	}
+	b.filters[p] = prog.Bytes()
+	return b.filters[p], nil
+}
+
+// Close waits for the sandboxes to be closed by their owners, and frees what
+// the backend holds. If ctx ends first, it frees nothing and returns the
+// context's error.
+func (b *Backend) Close(ctx context.Context) error {
+	b.mu.Lock()
+	if b.closed {
+		b.mu.Unlock()
+		return nil
+	}
+	b.closed = true
+	b.mu.Unlock()
+	done := make(chan struct{})
+	go func() { b.live.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		return fmt.Errorf("sandboxes of backend process are still open: %w", context.Cause(ctx))
+	}
+	b.spawner.close()
+	return errors.Join(b.image.Close(), b.host.close())
+}

@@ -1,0 +1,121 @@
+package process
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"tranca/internal/linux/forkexec"
+)
+
+// namespaces are those that every sandbox has for itself. The cgroup namespace
+// comes later, inside, when there is a cgroup to be its root.
+const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID |
+	unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
+
+// bootCaps are what the agent needs to build the sandbox, in its own user
+// namespace only. Package boot drops all but three of them.
+const bootCaps = 1<<unix.CAP_SYS_ADMIN | 1<<unix.CAP_SETUID | 1<<unix.CAP_SETGID |
+	1<<unix.CAP_SETPCAP | 1<<unix.CAP_KILL | 1<<unix.CAP_NET_ADMIN | 1<<unix.CAP_CHOWN |
+	1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_DAC_READ_SEARCH | 1<<unix.CAP_FOWNER |
+	1<<unix.CAP_SYS_PTRACE // to join the namespaces of a child by its descriptor
+
+// spawner forks all agents from one thread that lives as long as the backend.
+// The kernel's parent death signal watches the thread that forked, not the
+// process: a goroutine's thread could end at any time and take sandboxes with
+// it.
+type spawner struct {
+	jobs chan func()
+}
+
+func newSpawner() *spawner {
+	s := &spawner{jobs: make(chan func())}
+	go func() {
+		runtime.LockOSThread()
+		for f := range s.jobs {
+			f()
+		}
+		// Not unlocked: the thread ends here, and with it what it forked.
+	}()
+	return s
+}
+
+func (s *spawner) spawn(script *forkexec.Script) (c forkexec.Child, err error) {
+	done := make(chan struct{})
+	s.jobs <- func() {
+		c, err = script.Spawn()
+		close(done)
+	}
+	<-done
+	return c, err
+}
+
+func (s *spawner) close() { close(s.jobs) }
+
+// agentImage is the agent's binary in a sealed file that has no name, so that
+// nobody, inside or outside, can change what later sandboxes start from.
+func agentImage(elf []byte) (*os.File, error) {
+	flags := unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING
+	fd, err := unix.MemfdCreate("init", flags|unix.MFD_EXEC)
+	if err == unix.EINVAL { // before Linux 6.3 every such file is executable
+		fd, err = unix.MemfdCreate("init", flags)
+	}
+	if err != nil {
+		return nil, os.NewSyscallError("memfd_create", err)
+	}
+	f := os.NewFile(uintptr(fd), "init")
+	if _, err := f.Write(elf); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("guest agent image: %w", err)
+	}
+	if err := unix.Fchmod(fd, 0o555); err != nil {
+		f.Close()
+		return nil, os.NewSyscallError("fchmod", err)
+	}
+	seals := unix.F_SEAL_SEAL | unix.F_SEAL_WRITE | unix.F_SEAL_GROW | unix.F_SEAL_SHRINK
+	if _, err := unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, seals); err != nil {
+		f.Close()
+		return nil, os.NewSyscallError("seal guest agent image", err)
+	}
+	return f, nil
+}
+
+// idMap is one line of a uid_map: length 1 each.
+type idMap struct{ inside, outside uint32 }
+
+func formatMaps(maps []idMap) string {
+	var s string
+	for _, m := range maps {
+		s += strconv.FormatUint(uint64(m.inside), 10) + " " + strconv.FormatUint(uint64(m.outside), 10) + " 1\n"
+	}
+	return s
+}
+
+// writeMaps maps users and groups of a child that this process may map itself.
+func writeMaps(pid int, uids, gids []idMap, setgroups bool) error {
+	dir := "/proc/" + strconv.Itoa(pid)
+	if !setgroups {
+		if err := writeOnce(dir+"/setgroups", "deny"); err != nil {
+			return err
+		}
+	}
+	if err := writeOnce(dir+"/gid_map", formatMaps(gids)); err != nil {
+		return err
+	}
+	return writeOnce(dir+"/uid_map", formatMaps(uids))
+}
+
+func writeOnce(path, content string) error {
+	fd, err := unix.Open(path, unix.O_WRONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	defer unix.Close(fd)
+	if _, err := unix.Write(fd, []byte(content)); err != nil {
+		return &os.PathError{Op: "write", Path: path, Err: err}
+	}
+	return nil
+}
