@@ -35,9 +35,9 @@ const (
 
 // Joined kinds that most rules want.
 const (
-	ReadExecute = Read | Execute
-	ReadWrite   = Read | Execute | Write
-	Terminal    = Device | Ioctl
+	ReadExec  = Read | Execute
+	ReadWrite = Read | Execute | Write
+	Terminal  = Device | Ioctl
 )
 
 // Rule allows access to one file, or to a folder and all beneath it.
@@ -66,8 +66,8 @@ type Config struct {
 // NewRuleset makes a ruleset that handles every right of the running ABI and
 // allows only what cfg names. The file is closed on exec; closing it does not
 // lift restrictions that were made with it. Errors wrap [tranca.ErrUnavailable]
-// where the kernel lacks something, with the ABI needed, [tranca.ErrNotFound]
-// for a missing path, and [tranca.ErrInvalid] for a rule that can't be.
+// where the kernel lacks something, with the ABI needed, [tranca.ErrUnsupported]
+// for a MinABI above [Newest], [tranca.ErrNotFound] for a missing path, and [tranca.ErrInvalid] for a rule that can't be.
 func NewRuleset(cfg Config) (*os.File, error) {
 	abi, err := ABI()
 	if err != nil {
@@ -94,7 +94,7 @@ func NewRuleset(cfg Config) (*os.File, error) {
 func (cfg Config) rights(abi int) (Rights, error) {
 	if cfg.MinABI > Newest {
 		return Rights{}, fmt.Errorf("%w: Landlock ABI %d is asked for, tranca knows up to %d",
-			tranca.ErrInvalid, cfg.MinABI, Newest)
+			tranca.ErrUnsupported, cfg.MinABI, Newest)
 	}
 	if need := max(cfg.MinABI, 1); abi < need {
 		return Rights{}, fmt.Errorf("%w: needs Landlock ABI %d, this kernel has %d",
