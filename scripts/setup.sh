@@ -16,6 +16,7 @@ if [ "${1:-}" = --vm ]; then
 	package=(
 		[qemu-system-x86_64]=qemu-system-x86
 		[mke2fs]=e2fsprogs
+		[mmdebstrap]=mmdebstrap
 		[ps]=procps
 		[awk]=mawk
 	)

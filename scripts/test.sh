@@ -9,6 +9,8 @@ bin=$PWD/.cache/testbin
 log=$PWD/.cache/testlog
 ci=${CI:-}
 failed=0
+# What depends on the kernel is run in the VM too.
+in_vm='^tranca/(local|internal/(linux/|backend/|guest/|engine|app|cli))'
 
 step() { echo "# $(date +%H:%M:%S) $*"; }
 
@@ -40,20 +42,22 @@ go build -o .cache/bin/testrun ./scripts/testrun
 .cache/bin/testrun build -o "$bin" ./...
 
 # Only the run in the VM has these; without CI there is no such run.
-absent=cgroup-v2
+absent=cgroup-v2,systemd
 if [ "$(id -u)" = 0 ]; then
 	step "three runs on this host"
 	PATH=$PATH:/usr/sbin:/sbin scripts/runs.sh .cache/bin/testrun "$bin" "$log" "" "$(parts)" || failed=1
 else
 	step "one run, as $(id -un)"
-	absent=root,cgroup,subids,no-subids,delegated-cgroup,no-cgroup,cgroup-v2,python3,bwrap
+	absent=root,cgroup,subids,no-subids,delegated-cgroup,no-cgroup,cgroup-v2,systemd,python3,bwrap
 	TRANCA_PROVIDES=$(own_parts) .cache/bin/testrun run -bin "$bin" -log "$log" -name own || failed=1
 fi
 
 if [ -n "$ci" ]; then
 	absent=
 	step "the suite in a VM with pure cgroup v2"
-	scripts/vm.sh || failed=1
+	scripts/vm.sh -only "$in_vm" || failed=1
+	step "the same as a user who logged in, with systemd"
+	scripts/vm.sh --systemd -only "$in_vm" || failed=1
 	step "fuzzers: 60 s for policies, the guest's stream and results, 5 s for the others"
 	scripts/fuzz.sh 60s 'policy FuzzParse$|guest/wire|\. Fuzz' 5s || failed=1
 	step "a tenth of churn"

@@ -58,6 +58,16 @@ func NewTree(dir string) (*Tree, error) {
 	return t, os.Mkdir(filepath.Join(dir, "root"), 0o700)
 }
 
+// NewTreeFrom starts a tree with what is in a tar archive, such as one that
+// mmdebstrap makes.
+func NewTreeFrom(archive, dir string) (*Tree, error) {
+	text, err := exec.Command("tar", "--numeric-owner", "-C", dir, "-xf", archive).CombinedOutput()
+	if err != nil {
+		return nil, fmt.Errorf("unpack %s: %w: %s", archive, err, text)
+	}
+	return &Tree{dir: dir}, nil
+}
+
 // Write makes a file from text.
 func (t *Tree) Write(path string, mode fs.FileMode, text string) error {
 	to := filepath.Join(t.dir, path)
@@ -123,6 +133,9 @@ func (t *Tree) target(path string) (string, error) {
 }
 
 func (t *Tree) libraries(path, asked string) error {
+	if t.libs == nil {
+		return nil // the archive brought all
+	}
 	f, err := elf.Open(path)
 	if err != nil {
 		return nil // a script, or data

@@ -21,8 +21,11 @@ type Machine struct {
 	Init string
 	// Root is an ext4 image. The VM writes to it.
 	Root string
-	// Command is run with /bin/sh -c as the only program of the VM.
+	// Command is run with /bin/sh -c as the only program of the VM or, with
+	// Systemd, as a service when the rest is up.
 	Command string
+	// Systemd boots the root's own systemd.
+	Systemd bool
 	// Results is a raw file that the VM sees as /dev/vdb; a tar archive is
 	// customary. Empty leaves it out.
 	Results string
@@ -96,6 +99,9 @@ func (m *Machine) writeInitramfs(path string) error {
 		{name: "modules", mode: os.ModeDir | 0o755},
 		{name: "init", mode: 0o755, data: program},
 		{name: "command", mode: 0o644, data: []byte(m.Command)},
+	}
+	if m.Systemd {
+		entries = append(entries, entry{name: "systemd", mode: 0o644})
 	}
 	order, err := m.Kernel.LoadOrder(modules...)
 	if err != nil {

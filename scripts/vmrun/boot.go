@@ -14,7 +14,7 @@ import (
 )
 
 type options struct {
-	kernel, init, testrun, bin, log, dir, command, only, run string
+	kernel, init, testrun, bin, log, dir, command, base, only, run string
 }
 
 // programs are what the tests and runs.sh call in the VM.
@@ -23,7 +23,7 @@ var programs = []string{
 	"mkdir", "rmdir", "rm", "ls", "ln", "mv", "find", "grep", "sed", "sleep", "tar", "mktemp",
 	"mount", "umount", "touch", "true", "false", "echo", "kill", "ps", "dd", "head", "tail",
 	"stat", "df", "uname", "newuidmap", "newgidmap", "mkfifo", "readlink", "sort", "seq",
-	"useradd", "userdel", "usermod", "dmesg", "test", "yes", "wc", "tr", "timeout", "unshare",
+	"useradd", "userdel", "usermod", "dmesg", "test", "yes", "wc", "tr", "timeout", "unshare", "nologin",
 }
 
 // resultBytes is the room for the logs that come back.
@@ -52,7 +52,7 @@ func (o *options) boot(ctx context.Context) (int, error) {
 	}
 	m := &vmtest.Machine{
 		Kernel: kernel, Init: o.init, Root: image, Command: o.shell(), Results: results,
-		MemoryMiB: 3072, CPUs: 2, Dir: o.dir,
+		MemoryMiB: 3072, CPUs: 2, Dir: o.dir, Systemd: o.base != "",
 	}
 	status, err := m.Run(ctx, os.Stdout)
 	if err != nil || o.command != "" {
@@ -70,9 +70,13 @@ func (o *options) shell() string {
 	if o.run != "" {
 		run = " -run '" + o.run + "'"
 	}
+	script := "bash scripts/runs.sh /tranca/testrun /tranca/testbin /tranca/log vm- cgroup-v2,python3"
+	if o.base != "" {
+		script = "bash scripts/run-systemd.sh /tranca/testrun /tranca/testbin /tranca/log"
+	}
 	return `export TRANCA_TEST_SCALE=20
 cd /tranca/tree
-bash scripts/runs.sh /tranca/testrun /tranca/testbin /tranca/log vm- cgroup-v2,python3 -timeout 20m -only '` + o.only + `'` + run + `
+` + script + ` -timeout 20m -only '` + o.only + `'` + run + `
 status=$?
 tar -C /tranca/log -cf /dev/vdb .
 exit $status
@@ -83,34 +87,49 @@ func (o *options) makeRoot(dir, image string) error {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return err
 	}
-	t, err := vmtest.NewTree(dir)
+	var t *vmtest.Tree
+	var err error
+	if o.base != "" {
+		t, err = vmtest.NewTreeFrom(o.base, dir)
+	} else {
+		t, err = smallTree(dir)
+	}
 	if err != nil {
 		return err
 	}
+	if err := o.addProject(t); err != nil {
+		return err
+	}
+	return t.Image(image, 512<<20)
+}
+
+// smallTree makes a root from the programs of this host.
+func smallTree(dir string) (*vmtest.Tree, error) {
+	t, err := vmtest.NewTree(dir)
+	if err != nil {
+		return nil, err
+	}
 	for _, name := range programs {
 		if err := t.Program(name); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	skip := []string{"__pycache__", "test", "idlelib", "tkinter", "lib2to3", "ensurepip", "dist-packages"}
 	folders, err := filepath.Glob("/usr/lib/python3*")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, f := range folders {
 		if err := t.Folder(f, f, skip...); err != nil {
-			return err
+			return nil, err
 		}
-	}
-	if err := o.addProject(t); err != nil {
-		return err
 	}
 	for path, text := range etc {
 		if err := t.Write(path, 0o644, text); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return t.Image(image, 512<<20)
+	return t, nil
 }
 
 func (o *options) addProject(t *vmtest.Tree) error {

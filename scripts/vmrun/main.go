@@ -19,6 +19,7 @@ func main() {
 	flag.StringVar(&o.log, "log", ".cache/testlog", "where the logs go")
 	flag.StringVar(&o.dir, "dir", ".cache/vm", "folder to work in")
 	flag.StringVar(&o.command, "command", "", "a shell command to run instead of the tests")
+	flag.StringVar(&o.base, "base", "", "archive of a root with systemd, to boot instead of a tree made here")
 	flag.StringVar(&o.only, "only", ".", "only packages that match")
 	flag.StringVar(&o.run, "run", "", "only tests that match")
 	timeout := flag.Duration("timeout", 25*time.Minute, "for all")

@@ -32,8 +32,13 @@ func boot(answer **os.File) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	_, err = os.Stat("/systemd")
+	systemd := err == nil
 	if err := switchRoot("/dev/vda"); err != nil {
 		return 0, err
+	}
+	if systemd {
+		return 0, becomeSystemd(string(command))
 	}
 	if err := mountAll(late); err != nil {
 		return 0, err
