@@ -1,7 +1,6 @@
 package policyfile
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -74,7 +73,7 @@ func (w *walk) read(name string) ([]byte, *unix.Stat_t, error) {
 	if len(data) > maxSize {
 		return nil, nil, tooLarge(path, int64(len(data)))
 	}
-	return bytes.Clone(data), &st, nil
+	return data, &st, nil
 }
 
 // openError says what to do about a file that can't be opened.
