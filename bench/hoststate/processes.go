@@ -11,6 +11,19 @@ import (
 
 var kinds = []string{"cgroup", "ipc", "mnt", "net", "pid", "time", "user", "uts"}
 
+// Sandboxed returns the processes that could belong to a sandbox, as
+// [State].Processes names them, the zombies left out: their parent, which is
+// process 1 where their supervisor is dead, reaps them when it likes.
+func Sandboxed(programs []string) (map[string]bool, error) {
+	procs, _, err := processes(programs)
+	for name := range procs {
+		if strings.Contains(name, " Z started ") {
+			delete(procs, name)
+		}
+	}
+	return procs, err
+}
+
 // processes lists those that could belong to a sandbox: in a namespace that
 // isn't this process's, or running one of the programs. Others on the host
 // come and go without tranca. Zombies count: somebody should have reaped them.

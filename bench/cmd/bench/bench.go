@@ -1,0 +1,60 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"tranca/bench/sample"
+)
+
+type options struct {
+	rounds, warm, callers, idle int
+	seed                        uint64
+	tranca, waive, json, only   string
+}
+
+// The program that every row runs, and its only right answer.
+const (
+	python = "/usr/bin/python3"
+	code   = "print(6*7)"
+	answer = "42\n"
+)
+
+func (o *options) run(ctx context.Context) error {
+	rep := &report{Host: hostFacts(), Times: map[string]sample.Series{}}
+	parts := []struct {
+		name    string
+		measure func(context.Context, *report) error
+	}{
+		{"starts", o.starts},
+		{"throughput", o.throughput},
+		{"idle", o.idleMemory},
+		{"stream", o.stream},
+		{"agent", o.agent},
+	}
+	ran := false
+	for _, p := range parts {
+		if o.only != "" && o.only != p.name {
+			continue
+		}
+		ran = true
+		fmt.Fprintf(os.Stderr, "bench: %s\n", p.name)
+		if err := p.measure(ctx, rep); err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
+		}
+	}
+	if !ran {
+		return fmt.Errorf("-only %s: there is no such part", o.only)
+	}
+	h := rep.Host
+	fmt.Printf("Linux %s, %d CPUs (%s), %s of memory, user id %d, %s\n\n",
+		h.Kernel, h.CPUs, h.CPU, h.Memory, h.UserID, h.Time.Format("2006-01-02"))
+	if err := printRows(os.Stdout, rep.Rows); err != nil {
+		return err
+	}
+	if o.json != "" {
+		return rep.write(o.json)
+	}
+	return nil
+}

@@ -1,0 +1,36 @@
+// Bench measures what issue and documents promise of speed and size, side by
+// side with bare Python and bubblewrap in one run: only ratios within one run
+// count. It prints a table and, with -json, all figures with the host's facts.
+//
+// Every row is measured or ends the program with an error: a row that is
+// missing would look like one that is met.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+)
+
+func main() {
+	var o options
+	flag.IntVar(&o.rounds, "n", 200, "rounds of the starts")
+	flag.IntVar(&o.warm, "warm", 10, "rounds before that don't count")
+	flag.IntVar(&o.callers, "callers", 64, "callers at once in the throughput row")
+	flag.IntVar(&o.idle, "idle", 50, "idle sandboxes in the memory row")
+	flag.Uint64Var(&o.seed, "seed", 1, "seed of the order")
+	flag.StringVar(&o.tranca, "tranca", "bin/tranca", "the command to measure")
+	flag.StringVar(&o.waive, "waive", "", "items to waive, comma-separated")
+	flag.StringVar(&o.json, "json", "", "file for all figures")
+	flag.StringVar(&o.only, "only", "", "only rows whose part has this name: starts, throughput, idle, stream, agent")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := o.run(ctx)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}

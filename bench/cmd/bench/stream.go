@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"tranca"
+	"tranca/bench/sample"
+)
+
+const streamBytes = 1 << 30
+
+// counter takes output and forgets it.
+type counter struct{ n int64 }
+
+func (c *counter) Write(p []byte) (int, error) {
+	c.n += int64(len(p))
+	return len(p), nil
+}
+
+// stream sends a gibibyte from a program in a sandbox to this one, beside two
+// programs that send it to each other through a pipe.
+func (o *options) stream(ctx context.Context, rep *report) error {
+	b, p, err := o.backend(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = b.Close(ctx) }()
+	s, err := b.Create(ctx, tranca.Spec{ID: benchID(0), Policy: p})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = s.Close(context.WithoutCancel(ctx)) }()
+
+	dir, err := os.MkdirTemp("", "tranca-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	file := filepath.Join(dir, "zeros")
+	if err := errors.Join(os.WriteFile(file, nil, 0o600), os.Truncate(file, streamBytes)); err != nil {
+		return err
+	}
+	const pipe, guest = "cat | cat, 1 GiB", "guest to engine, 1 GiB"
+	var grown uint64
+	times, err := sample.Interleave(ctx, []sample.Subject{
+		{Name: pipe, Do: func(ctx context.Context) error {
+			return exec.CommandContext(ctx, "sh", "-c", "cat "+file+" | cat >/dev/null").Run()
+		}},
+		{Name: guest, Do: func(ctx context.Context) error {
+			n, err := fromGuest(ctx, s)
+			grown = max(grown, n)
+			return err
+		}},
+	}, 1, 5, o.seed)
+	if err != nil {
+		return err
+	}
+	rate := func(s sample.Series) float64 { return streamBytes / s.Percentile(50).Seconds() / (1 << 20) }
+	rep.Times[pipe], rep.Times[guest] = times[pipe], times[guest]
+	rep.Rows = append(rep.Rows,
+		row{Part: "stream", Name: pipe, Figure: fmt.Sprintf("%.0f MiB/s", rate(times[pipe])), Value: 1, Unit: "x cat"},
+		row{
+			Part: "stream", Name: guest, Figure: fmt.Sprintf("%.0f MiB/s", rate(times[guest])),
+			Value: rate(times[guest]) / rate(times[pipe]), Target: 0.25, AtLeast: true, Unit: "x cat",
+		},
+		row{
+			Part: "stream", Name: "memory of this program meanwhile", Figure: "grew by",
+			Value: float64(grown) / (1 << 20), Target: 16, Unit: "MiB",
+		})
+	return nil
+}
+
+// fromGuest returns by how many bytes the heap was larger than before at most.
+func fromGuest(ctx context.Context, s tranca.Sandbox) (uint64, error) {
+	var before, now runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	c := &counter{}
+	proc, err := s.Start(ctx, tranca.Command{
+		Args: []string{"head", "-c", fmt.Sprint(streamBytes), "/dev/zero"}, Stdout: c,
+	})
+	if err != nil {
+		return 0, err
+	}
+	done := make(chan struct{})
+	peak := make(chan uint64)
+	go func() {
+		most := before.HeapInuse
+		for {
+			select {
+			case <-done:
+				peak <- most - before.HeapInuse
+				return
+			case <-time.After(20 * time.Millisecond):
+				runtime.ReadMemStats(&now)
+				most = max(most, now.HeapInuse)
+			}
+		}
+	}()
+	exit, err := proc.Wait(ctx)
+	close(done)
+	grown := <-peak
+	if err != nil {
+		return grown, err
+	}
+	if !exit.Success() || c.n != streamBytes {
+		return grown, fmt.Errorf("ended %s after %d bytes, want %d", exit, c.n, streamBytes)
+	}
+	return grown, nil
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"sync"
+	"time"
+
+	"tranca"
+	"tranca/bench/hoststate"
+)
+
+// superviseSelf is the supervisor: it runs its share and says each start and
+// end on standard output. If it comes to its end, it looks at its own
+// descriptors.
+func (o *options) superviseSelf(ctx context.Context) error {
+	runner, closeRunner, err := o.open(ctx)
+	if err != nil {
+		return err
+	}
+	// One run first: what the runtime opens once and keeps isn't a leak.
+	if _, err := runner.Run(ctx, tranca.Request{Code: "pass"}); err != nil {
+		return errors.Join(err, closeRunner())
+	}
+	self := hoststate.Options{Self: true}
+	before, err := hoststate.Take(self)
+	if err != nil {
+		return err
+	}
+	err = o.runAll(ctx, runner)
+	if err == nil {
+		var left []string
+		left, err = descriptorsLeft(before, self)
+		if len(left) > 0 {
+			err = fmt.Errorf("descriptors left: %q", left)
+		}
+	}
+	return errors.Join(err, closeRunner())
+}
+
+// descriptorsLeft gives late closes some time, and looks at descriptors alone:
+// the rest of the host is for the parent to look at.
+func descriptorsLeft(before *hoststate.State, o hoststate.Options) ([]string, error) {
+	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		now, err := hoststate.Take(o)
+		if err != nil {
+			return nil, err
+		}
+		left := hoststate.Left(
+			&hoststate.State{Descriptors: before.Descriptors},
+			&hoststate.State{Descriptors: now.Descriptors})
+		if len(left) == 0 || time.Now().After(deadline) {
+			return left, nil
+		}
+	}
+}
+
+func (o *options) runAll(ctx context.Context, runner tranca.Runner) error {
+	rnd := rand.New(rand.NewPCG(o.seed, 1))
+	jobs := make(chan job)
+	var mu sync.Mutex
+	var errs []error
+	var wg sync.WaitGroup
+	for range o.parallel {
+		wg.Go(func() {
+			for j := range jobs {
+				fmt.Fprintln(os.Stdout, lineStart, j.name)
+				err := runJob(ctx, runner, j)
+				fmt.Fprintln(os.Stdout, lineEnd, j.name)
+				if err != nil {
+					mu.Lock()
+					errs = append(errs, fmt.Errorf("%s: %w", j.name, err))
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	for n := range o.sandboxes {
+		jobs <- pick(n, rnd)
+	}
+	close(jobs)
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+func runJob(ctx context.Context, runner tranca.Runner, j job) error {
+	if j.cancelAfter > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, j.cancelAfter)
+		defer cancel()
+	}
+	res, err := runner.Run(ctx, tranca.Request{Code: j.code, Narrow: j.narrow})
+	if err != nil {
+		if j.cancelAfter > 0 && errors.Is(err, context.DeadlineExceeded) {
+			return nil // killed before it was made
+		}
+		return err
+	}
+	return j.right(res)
+}
