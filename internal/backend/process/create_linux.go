@@ -149,10 +149,10 @@ func (b *Backend) script(m *box, pl *plan, files []*os.File) (*forkexec.Script, 
 	pl.number(len(fds) - len(pl.mountFDs))
 	s.Setsid()
 	s.ParentDeathSignal(unix.SIGKILL)
-	s.Files(fds...)
+	moved := s.Files(fds, int(b.image.Fd()))
 	s.Capabilities(bootCaps)
 	s.Ambient(bootCaps)
-	s.ExecFD(int(b.image.Fd()), []string{"init"}, nil)
+	s.ExecFD(moved[0], []string{"init"}, nil)
 	return s, nil
 }
 

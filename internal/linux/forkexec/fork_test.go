@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -50,7 +51,7 @@ func TestSpawnRunsWithItsFilesAndNothingElse(t *testing.T) {
 
 	s := New(0).WithPIDFD()
 	s.Setsid()
-	s.Files(int(null.Fd()), int(w.Fd()), int(w.Fd()))
+	s.Files([]int{int(null.Fd()), int(w.Fd()), int(w.Fd())})
 	s.Rlimit(unix.RLIMIT_NOFILE, 64)
 	s.Umask(0o27)
 	s.Chdir("/")
@@ -73,6 +74,48 @@ func TestSpawnRunsWithItsFilesAndNothingElse(t *testing.T) {
 		// dash keeps its script's descriptor 10 only when it reads a file.
 		if fd != "0" && fd != "1" && fd != "2" {
 			t.Errorf("descriptor %s reached the program", fd)
+		}
+	}
+}
+
+// A descriptor whose number is that of a place in the child must survive the
+// placing, whether it is a program's file or the program itself.
+func TestFilesInAnyOrder(t *testing.T) {
+	sh, err := os.Open("/bin/sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sh.Close()
+	var files []*os.File
+	var readers []*os.File
+	for range 12 {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		defer w.Close()
+		readers = append(readers, r)
+		files = append(files, w)
+	}
+	// Places 0 to 11 in reverse: most numbers are both a source and a place.
+	var fds []int
+	for i := range files {
+		fds = append(fds, int(files[len(files)-1-i].Fd()))
+	}
+	s := New(0)
+	moved := s.Files(fds, int(sh.Fd()))
+	s.ExecFD(moved[0], []string{"sh", "-c", "for i in 0 1 2 3 4 5 6 7 8 9; do eval \"echo $i >&$i\"; done"}, nil)
+	c, err := s.Spawn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	wait(t, c.PID)
+	for i := range 10 {
+		buf := make([]byte, 8)
+		n, _ := readers[len(readers)-1-i].Read(buf)
+		if got := string(buf[:n]); got != strconv.Itoa(i)+"\n" {
+			t.Errorf("place %d wrote %q", i, got)
 		}
 	}
 }

@@ -100,17 +100,28 @@ func (s *Script) ParentDeathSignal(sig syscall.Signal) {
 }
 
 // Files makes the given descriptors the child's 0, 1, 2, … and marks all
-// others close-on-exec. They are moved out of the way first, so that they may
-// be given in any order.
-func (s *Script) Files(fds ...int) {
-	const parking = 1 << 9
-	for i, fd := range fds {
-		s.do("park descriptor", unix.SYS_DUP3, uintptr(fd), uintptr(parking+i), unix.O_CLOEXEC)
+// others close-on-exec. They are moved out of the way first, above the highest
+// of them, so that they may be given in any order and none is overwritten
+// before it was placed. Descriptors that later steps use must be among them or
+// be given as keep; keep's new numbers are returned.
+func (s *Script) Files(fds []int, keep ...int) []int {
+	all := append(append(make([]int, 0, len(fds)+len(keep)), fds...), keep...)
+	base := len(fds)
+	for _, fd := range all {
+		base = max(base, fd+1)
+	}
+	moved := make([]int, len(keep))
+	for i, fd := range all {
+		s.do("park descriptor", unix.SYS_DUP3, uintptr(fd), uintptr(base+i), unix.O_CLOEXEC)
+		if i >= len(fds) {
+			moved[i-len(fds)] = base + i
+		}
 	}
 	for i := range fds {
-		s.do("place descriptor", unix.SYS_DUP3, uintptr(parking+i), uintptr(i), 0)
+		s.do("place descriptor", unix.SYS_DUP3, uintptr(base+i), uintptr(i), 0)
 	}
 	s.CloseOnExecFrom(len(fds))
+	return moved
 }
 
 // CloseOnExecFrom marks descriptors from n on close-on-exec.

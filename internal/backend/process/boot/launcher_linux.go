@@ -140,7 +140,7 @@ func (l *launcher) Launch(p agent.Program) (agent.Child, error) {
 	l.join(s)
 	s.RecordPID()
 	s.Setsid()
-	s.Files(int(p.Stdin.Fd()), int(p.Stdout.Fd()), int(p.Stderr.Fd()))
+	s.Files([]int{int(p.Stdin.Fd()), int(p.Stdout.Fd()), int(p.Stderr.Fd())})
 	for _, r := range l.spec.Rlimits {
 		s.Rlimit(r.Resource, r.Value)
 	}
