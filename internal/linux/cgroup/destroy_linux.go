@@ -79,14 +79,10 @@ func (g *Group) killEverybody(ctx context.Context) error {
 		if err := quiet(l.place, l.v2); err != nil {
 			return err
 		}
-		if l.role == forBoth && g.kill != nil {
-			// It kills all below as well.
-			if err := l.write("cgroup.kill", "1"); err != nil {
-				return err
-			}
-		}
 		if !l.v2 || g.kill == nil {
 			places = append(places, l.place)
+		} else if err := g.killV2(ctx, l.place); err != nil {
+			return err
 		}
 	}
 	return killAll(ctx, places, nil)

@@ -47,26 +47,23 @@ func (g *Group) openTasks(p place, r role) (*os.File, error) {
 	return tasks, nil
 }
 
-// share gives the owner the right to be born into the code's v2 leaf: the
-// member lists of the leaf and of the folder above both leaves. More than
-// that it is not, since the owner sees no file of the tree. An unprivileged
-// supervisor can't give files away, so it opens the lists to all; that is
-// safe, for to move a process into them one must also have the right over
-// the group above both that process's own group and this one.
-func (g *Group) share(top, code place) error {
+// share gives the owner the right to be born into the code's v2 leaf. The
+// kernel asks for the right to write the member lists of the leaf and of the
+// group above both the leaf and the caller's own: that is the supervisor's
+// folder, whose list is open to all; see makeFolder. An unprivileged
+// supervisor can't give files away, and opens the leaf's list too.
+func (g *Group) share(code place) error {
 	o := g.limits.Owner
 	if o == nil || int(o.UID) == os.Geteuid() {
 		return nil
 	}
-	for _, p := range []place{top, code} {
-		name := p.path + "/cgroup.procs"
-		err := unix.Fchownat(int(p.dir.Fd()), name, int(o.UID), int(o.GID), unix.AT_SYMLINK_NOFOLLOW)
-		if errors.Is(err, unix.EPERM) {
-			err = unix.Fchmodat(int(p.dir.Fd()), name, 0o666, 0)
-		}
-		if err != nil {
-			return p.fail("share", "cgroup.procs", err)
-		}
+	name := code.path + "/cgroup.procs"
+	err := unix.Fchownat(int(code.dir.Fd()), name, int(o.UID), int(o.GID), unix.AT_SYMLINK_NOFOLLOW)
+	if errors.Is(err, unix.EPERM) {
+		err = unix.Fchmodat(int(code.dir.Fd()), name, 0o666, 0)
+	}
+	if err != nil {
+		return code.fail("share", "cgroup.procs", err)
 	}
 	return nil
 }

@@ -234,9 +234,9 @@ func (f *finder) makeFolder(base string, v2 bool) (*hierarchy, error) {
 		return nil, err
 	}
 	// Nobody else may reach the v1 "tasks" files in it, which an unprivileged
-	// supervisor has to open to other users; see Group.share.
+	// supervisor has to open to other users; see Group.openTasks.
 	mode := uint32(0o755)
-	if f.euid != 0 {
+	if f.euid != 0 && !v2 {
 		mode = 0o700
 	}
 	if err := unix.Mkdir(dir, mode); err != nil && !errors.Is(err, unix.EEXIST) {
@@ -246,5 +246,15 @@ func (f *finder) makeFolder(base string, v2 bool) (*hierarchy, error) {
 	if err != nil {
 		return nil, errors.Join(err, unix.Rmdir(dir))
 	}
-	return &hierarchy{v2: v2, base: base, dir: opened}, nil
+	h := &hierarchy{v2: v2, base: base, dir: opened}
+	if v2 {
+		// For Group.share. It gives nobody else anything: to move a process
+		// one needs the right over its new leaf as well, and over the group
+		// above it and the process's present one.
+		if err := unix.Fchmodat(int(opened.Fd()), "cgroup.procs", 0o666, 0); err != nil {
+			err = &os.PathError{Op: "chmod", Path: path.Join(dir, "cgroup.procs"), Err: err}
+			return nil, errors.Join(err, h.close())
+		}
+	}
+	return h, nil
 }

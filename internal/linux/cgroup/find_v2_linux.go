@@ -206,12 +206,24 @@ func (f *finder) tryV2(c candidate, own string, need []string) outcome {
 		out.features[ctlCPUAcct] = feature
 		out.held++
 	}
-	// The folder is empty, so this kills nobody.
-	if p.write("cgroup.kill", "1") == nil {
+	if tryKill(p) {
 		h.controllers = append(h.controllers, ctlKill)
 		out.held++
 	}
 	return out
+}
+
+// tryKill tries cgroup.kill in a folder of its own, which nobody is born into
+// later. Some kernels (seen on 6.18) kill a child at its birth by
+// CLONE_INTO_CGROUP when its new group was killed more often than that of its
+// parent.
+func tryKill(p place) bool {
+	trial := p.sub("kill")
+	if trial.mkdir(0o700) != nil {
+		return false
+	}
+	err := trial.write("cgroup.kill", "1")
+	return trial.rmdir() == nil && err == nil
 }
 
 // ctlKill stands among a hierarchy's controllers for cgroup.kill.

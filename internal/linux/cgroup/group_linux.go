@@ -43,7 +43,6 @@ type role int
 const (
 	forCode role = iota
 	forAgent
-	forBoth // the v2 folder above the two leaves
 )
 
 // member is the code's group for one controller.
@@ -151,27 +150,10 @@ func (g *Group) makeV1(h *hierarchy, name string) error {
 	return nil
 }
 
-// makeV2 makes the folder of the sandbox and its leaves. Without controllers
-// the agent lives in the folder itself: that saves a group.
+// makeV2 makes the v2 leaves. Where no v2 controller is in use the agent
+// lives in the supervisor's folder: that saves a group.
 func (g *Group) makeV2(h *hierarchy, name string) error {
-	top := place{h.dir, name}
-	if err := g.add(top, true, forBoth); err != nil {
-		return err
-	}
-	agent := top
-	if limited := h.limited(); limited != "" {
-		if err := top.write("cgroup.subtree_control", limited); err != nil {
-			return err
-		}
-		agent = top.sub("agent")
-		if err := g.add(agent, true, forAgent); err != nil {
-			return err
-		}
-		if err := limitMemoryPIDs(h, agent, true, g.limits.AgentMemory, g.limits.AgentProcesses); err != nil {
-			return err
-		}
-	}
-	code := top.sub("code")
+	code := place{h.dir, name}
 	if err := g.add(code, true, forCode); err != nil {
 		return err
 	}
@@ -179,22 +161,29 @@ func (g *Group) makeV2(h *hierarchy, name string) error {
 		return err
 	}
 	g.assign(h, code, true)
-	if err := g.share(top, code); err != nil {
+	if err := g.share(code); err != nil {
 		return err
 	}
-	return errors.Join(g.code.openV2(code, true), g.agent.openV2(agent, false))
-}
-
-// limited names the controllers to enable, as cgroup.subtree_control wants
-// them.
-func (h *hierarchy) limited() string {
-	var s []string
-	for _, c := range []string{ctlMemory, ctlPIDs, ctlCPU} {
-		if h.has(c) {
-			s = append(s, "+"+c)
+	if err := g.code.openV2(code, true); err != nil {
+		return err
+	}
+	agent := place{h.dir, "."}
+	if h.limits() {
+		agent = place{h.dir, name + ".agent"}
+		if err := g.add(agent, true, forAgent); err != nil {
+			return err
+		}
+		if err := limitMemoryPIDs(h, agent, true, g.limits.AgentMemory, g.limits.AgentProcesses); err != nil {
+			return err
 		}
 	}
-	return strings.Join(s, " ")
+	return g.agent.openV2(agent, false)
+}
+
+// limits reports whether a v2 hierarchy carries controllers, so that
+// processes can't live in the supervisor's folder.
+func (h *hierarchy) limits() bool {
+	return h.has(ctlMemory) || h.has(ctlPIDs) || h.has(ctlCPU)
 }
 
 func (g *Group) add(p place, v2 bool, r role) error {

@@ -38,7 +38,7 @@ func (g *Group) killCode(ctx context.Context) error {
 			return err
 		}
 	}
-	if g.kill != nil {
+	if g.killsByKernel() {
 		if err := g.killV2(ctx, g.kill.place); err != nil {
 			return err
 		}
@@ -49,6 +49,11 @@ func (g *Group) killCode(ctx context.Context) error {
 	}
 	return g.killListed(ctx, places, g.listed(forAgent))
 }
+
+// killsByKernel reports whether Kill uses cgroup.kill. It does only where forks
+// can't be stopped: a group that was killed so may be dead to newcomers, see
+// tryKill, and a sandbox lives on after Kill.
+func (g *Group) killsByKernel() bool { return g.kill != nil && g.pids == nil }
 
 // restore puts back the limits that Kill had to change.
 func (g *Group) restore() error {
@@ -78,18 +83,17 @@ func (g *Group) killV2(ctx context.Context, p place) error {
 	}
 }
 
-// listed returns the leaves whose members have to be listed for a role:
-// those of v1, and those of v2 too where it can't kill by itself. The agent
-// is found in whichever it has.
+// listed returns the leaves whose members have to be listed for a role. The
+// code's v2 leaf is among them only where it can't be killed by itself.
 func (g *Group) listed(r role) []place {
 	var all []place
 	for _, l := range g.leaves {
-		switch {
-		case l.role == r && (!l.v2 || g.kill == nil || r == forAgent):
-			all = append(all, l.place)
-		case l.role == forBoth && r == forAgent && !g.tree.v2.has(ctlMemory) && !g.tree.v2.has(ctlPIDs):
+		if l.role == r && (r == forAgent || !l.v2 || !g.killsByKernel()) {
 			all = append(all, l.place)
 		}
+	}
+	if h := g.tree.v2; r == forAgent && h != nil && !h.limits() {
+		all = append(all, place{h.dir, "."})
 	}
 	return all
 }
