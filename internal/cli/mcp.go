@@ -54,6 +54,7 @@ func (a *app) mcp(ctx context.Context, c *cli.Command) error {
 	err = a.MCP(ctx, MCPSetup{
 		Policy: s.policy, Narrow: s.narrow,
 		In: a.Stdin, Out: a.Stdout, Log: a.Stderr, Version: Version,
+		Report: func(err error) { explainError(a.Stderr, err) },
 	})
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

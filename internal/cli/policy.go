@@ -153,8 +153,12 @@ func chosen(p tranca.Policy, probed []Probed) tranca.Report {
 	var first, best tranca.Report
 	for _, b := range probed {
 		r := b.Report
-		if b.Err != nil || r.Level < p.Floor || (p.Backend != "" && p.Backend != r.Backend) {
+		named := p.Backend == r.Backend
+		if b.Err != nil || r.Level < p.Floor || (p.Backend != "" && !named) {
 			continue
+		}
+		if r.Level <= tranca.LevelSubprocess && !named {
+			continue // it is never chosen
 		}
 		if first.Backend == "" || r.Level < first.Level {
 			first = r

@@ -53,11 +53,13 @@ type Probed struct {
 
 // MCPSetup is what a server of the Model Context Protocol is made from.
 type MCPSetup struct {
-	Policy  tranca.Policy
-	Narrow  tranca.Narrowing
-	In      io.Reader
-	Out     io.Writer
-	Log     io.Writer
+	Policy tranca.Policy
+	Narrow tranca.Narrowing
+	In     io.Reader
+	Out    io.Writer
+	Log    io.Writer
+	// Report shows an error in full to the operator.
+	Report  func(error)
 	Version string
 }
 

@@ -1,0 +1,106 @@
+package mcp
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"tranca"
+)
+
+func describePython(p tranca.Policy) string {
+	return "Run a Python 3 program and return what it printed. Print what you want to see: the value of a last expression is not shown.\n\n" + describePolicy(p)
+}
+
+func describeCommand(p tranca.Policy) string {
+	return "Run a program with arguments and return what it printed.\n\n" + describePolicy(p)
+}
+
+// describePolicy says what code may do. It names places inside only: where
+// they are on the host is not for the agent.
+func describePolicy(p tranca.Policy) string {
+	lines := []string{
+		describeLimits(p.Limits),
+		describeFiles(p),
+		"Network: none; connecting to anything outside fails.",
+		fmt.Sprintf("Output: the first %s of each of standard output and standard error; %s.", size(p.Limits.Output.Size), beyondOutput(p)),
+	}
+	if p.KeepFiles {
+		lines = append(lines, "Calls share their files: what one call writes to its own folders, the next one finds. Processes do not outlive their call.")
+	} else {
+		lines = append(lines, "Each call starts afresh: no file, variable or process of an earlier call is there.")
+	}
+	return strings.Join(lines, "\n")
+}
+
+func describeLimits(l tranca.Limits) string {
+	return fmt.Sprintf("Limits: %s of time, %s of CPU time on %s CPU, %s of memory, %d processes and threads, %d open files in each, %s for one file. Time, CPU time and memory end the run; the others refuse more.",
+		duration(l.Wall), duration(l.CPUTime), cpus(l.MilliCPUs), size(l.Memory), l.Processes, l.OpenFiles, size(l.FileSize))
+}
+
+func beyondOutput(p tranca.Policy) string {
+	if p.Limits.Output.OnExceed == tranca.ExceedKill {
+		return "more ends the run"
+	}
+	return "more is dropped, and the result says so"
+}
+
+func describeFiles(p tranca.Policy) string {
+	var b strings.Builder
+	own := []string{"/work", "/tmp"}
+	fmt.Fprintf(&b, "Files: it starts in %s; it may write to %s, %s and %d files together",
+		quoted(p.Workdir), strings.Join(own, " and "), size(p.Limits.Disk.Size), p.Limits.Disk.Inodes)
+	if p.Limits.Disk.Backing == tranca.BackingMemory {
+		b.WriteString(", which counts as memory too")
+	}
+	b.WriteString(".")
+	mounts := slices.Clone(p.Mounts)
+	slices.SortFunc(mounts, func(a, b tranca.Mount) int { return strings.Compare(a.Target, b.Target) })
+	for _, m := range mounts {
+		if m.Writable {
+			fmt.Fprintf(&b, " %s is shared and may be written", quoted(m.Target))
+			if len(m.Protect) > 0 {
+				b.WriteString(", but for files that programs outside execute by themselves")
+			}
+			b.WriteString(".")
+		} else {
+			fmt.Fprintf(&b, " %s is shared and may be read.", quoted(m.Target))
+		}
+	}
+	b.WriteString(" Everything else is read-only or not there.")
+	return b.String()
+}
+
+// quoted makes a path of the policy fit for a sentence.
+func quoted(path string) string {
+	if strings.ContainsFunc(path, func(r rune) bool { return r <= ' ' || r == '"' || r > '~' }) {
+		return strconv.Quote(path)
+	}
+	return path
+}
+
+// duration writes "30 seconds" or "500 milliseconds".
+func duration(d time.Duration) string {
+	if d < time.Second {
+		return strconv.FormatFloat(float64(d)/float64(time.Millisecond), 'f', -1, 64) + " milliseconds"
+	}
+	if d == time.Second {
+		return "1 second"
+	}
+	return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) + " seconds"
+}
+
+func cpus(milli int64) string { return strconv.FormatFloat(float64(milli)/1000, 'f', -1, 64) }
+
+// size writes "256 MiB", in the largest unit that divides it.
+func size(n int64) string {
+	units := []string{"bytes", "KiB", "MiB", "GiB", "TiB"}
+	i := 0
+	for n != 0 && n%1024 == 0 && i < len(units)-1 {
+		n /= 1024
+		i++
+	}
+	return strconv.FormatInt(n, 10) + " " + units[i]
+}

@@ -1,0 +1,143 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"tranca"
+	"tranca/internal/policy"
+)
+
+// maxMessage bounds one message of the client, so that code of the largest
+// size that the engine takes gets through in JSON's escapes.
+const maxMessage = 64 << 20
+
+// Session runs requests one after the other in one sandbox that keeps its
+// files in between.
+type Session interface {
+	tranca.Runner
+	Close(context.Context) error
+}
+
+// Config is what a server is made from.
+type Config struct {
+	// Version is told to the client.
+	Version string
+	// Policy is in force, Narrow included, which goes with every request.
+	Policy tranca.Policy
+	Narrow tranca.Narrowing
+	// Runner runs each call by itself.
+	Runner tranca.Runner
+	// OpenSession opens a session, where the policy keeps files. It is called
+	// when the first call comes, and again when a session is gone.
+	OpenSession func(context.Context) (Session, error)
+	// Logger takes one line for each call and what the SDK has to say.
+	Logger *slog.Logger
+	// Report takes each error in full, for the operator.
+	Report func(error)
+}
+
+// Server serves one client. Make it with New.
+type Server struct {
+	cfg    Config
+	policy tranca.Policy // narrowed
+	server *mcp.Server
+	runner tranca.Runner
+	close  func(context.Context) error
+
+	// life ends when the server closes, and ends what runs.
+	life  context.Context
+	end   context.CancelFunc
+	calls sync.WaitGroup
+}
+
+// New makes a server. The error wraps [tranca.ErrRefused] where Narrow asks
+// for more than the policy gives.
+func New(cfg Config) (*Server, error) {
+	p, problems := policy.Narrow(cfg.Policy, cfg.Narrow)
+	if len(problems) > 0 {
+		return nil, &tranca.RefusalError{Problems: problems}
+	}
+	s := &Server{
+		cfg: cfg, policy: p, runner: cfg.Runner,
+		close: func(context.Context) error { return nil },
+	}
+	if p.KeepFiles {
+		k := &keeper{open: cfg.OpenSession, turn: make(chan struct{}, 1)}
+		s.runner, s.close = k, k.Close
+	}
+	s.life, s.end = context.WithCancel(context.Background())
+	s.server = mcp.NewServer(
+		&mcp.Implementation{Name: "tranca", Title: "tranca", Version: cfg.Version},
+		&mcp.ServerOptions{
+			Instructions: instructions,
+			Logger:       cfg.Logger,
+			Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
+		},
+	)
+	s.addTools()
+	return s, nil
+}
+
+const instructions = "Code that these tools run can do no harm outside of what their descriptions allow: the operator decided that beforehand, and no argument changes it."
+
+// Serve speaks the protocol over in and out until in ends or ctx does, which
+// also ends the runs that are under way: the client that closes its side has
+// shut down. It returns when no run is left. The error is ctx's cause, or says that the
+// connection broke.
+func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
+	return s.serve(ctx, &mcp.IOTransport{
+		Reader: &watched{in, s.end}, Writer: unclosed{out}, MaxLineLength: maxMessage,
+	})
+}
+
+func (s *Server) serve(ctx context.Context, t mcp.Transport) error {
+	err := s.server.Run(ctx, t)
+	s.end()
+	s.calls.Wait()
+	closed := s.close(context.WithoutCancel(ctx))
+	if ctx.Err() != nil {
+		return errors.Join(context.Cause(ctx), closed)
+	}
+	return errors.Join(err, closed)
+}
+
+// begin ties a call to the server's life: whichever of client, caller and
+// server goes first ends its run.
+func (s *Server) begin(ctx context.Context) (context.Context, context.CancelFunc) {
+	s.calls.Add(1)
+	ctx, cancel := context.WithCancel(ctx)
+	untie := context.AfterFunc(s.life, cancel)
+	return ctx, func() {
+		untie()
+		cancel()
+		s.calls.Done()
+	}
+}
+
+// watched tells when its reader has ended, which the SDK keeps to itself until
+// the last call is answered.
+type watched struct {
+	io.Reader
+	ended func()
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	n, err := w.Reader.Read(p)
+	if err != nil {
+		w.ended()
+	}
+	return n, err
+}
+
+func (w *watched) Close() error { return nil }
+
+// unclosed keeps standard output open for whoever else owns it.
+type unclosed struct{ io.Writer }
+
+func (unclosed) Close() error { return nil }
