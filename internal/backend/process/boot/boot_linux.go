@@ -114,6 +114,10 @@ func enter(spec *bootspec.Spec) (*launcher, mount.Tree, error) {
 	if err := openGroups(spec); err != nil {
 		return nil, none, fmt.Errorf("cgroup: %w", err)
 	}
+	l, err := newLauncher(spec)
+	if err != nil {
+		return nil, none, fmt.Errorf("launcher: %w", err)
+	}
 	if err := unix.Sethostname([]byte(spec.Hostname)); err != nil {
 		return nil, none, fmt.Errorf("hostname: %w", err)
 	}
@@ -124,8 +128,7 @@ func enter(spec *bootspec.Spec) (*launcher, mount.Tree, error) {
 	if err != nil {
 		return nil, none, fmt.Errorf("root: %w", err)
 	}
-	l, err := newLauncher(spec, init)
-	if err != nil {
+	if err := l.lockDown(init); err != nil {
 		return nil, none, fmt.Errorf("launcher: %w", err)
 	}
 	if err := settle(spec); err != nil {

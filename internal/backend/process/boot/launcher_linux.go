@@ -28,36 +28,54 @@ type launcher struct {
 	spec   *bootspec.Spec
 	filter []unix.SockFilter
 	tasks  chan func()
+	init   chan forkexec.Child
+	ready  chan error
 }
 
-// newLauncher starts the thread. init is the held init of the code's pid
-// namespace.
-func newLauncher(spec *bootspec.Spec, init forkexec.Child) (*launcher, error) {
+// newLauncher starts the thread, which at once makes the cgroup namespace:
+// that needs nothing of the root that is being built meanwhile.
+func newLauncher(spec *bootspec.Spec) (*launcher, error) {
 	prog, err := seccomp.FromBytes(spec.Filter)
 	if err != nil {
 		return nil, err
 	}
-	l := &launcher{spec: spec, filter: prog, tasks: make(chan func())}
-	ready := make(chan error)
-	go func() {
-		// Never unlocked: the thread's state must not reach other goroutines.
-		runtime.LockOSThread()
-		err := l.lockDown(init)
-		ready <- err
-		if err != nil {
-			return
-		}
-		for f := range l.tasks {
-			f()
-		}
-	}()
-	return l, <-ready
+	l := &launcher{
+		spec: spec, filter: prog, tasks: make(chan func()),
+		init: make(chan forkexec.Child), ready: make(chan error, 1),
+	}
+	go l.run()
+	return l, nil
 }
 
+// lockDown finishes the thread once the root is there, with the held init of
+// the code's pid namespace.
 func (l *launcher) lockDown(init forkexec.Child) error {
-	if err := l.enterCgroupNamespace(); err != nil {
+	select {
+	case l.init <- init:
+		return <-l.ready
+	case err := <-l.ready:
 		return err
 	}
+}
+
+func (l *launcher) run() {
+	// Never unlocked: the thread's state must not reach other goroutines.
+	runtime.LockOSThread()
+	err := l.enterCgroupNamespace()
+	if err == nil {
+		err = l.restrict(<-l.init)
+	}
+	l.ready <- err
+	if err != nil {
+		return
+	}
+	for f := range l.tasks {
+		f()
+	}
+}
+
+// restrict gives the thread all that its children shall have.
+func (l *launcher) restrict(init forkexec.Child) error {
 	if err := unix.Setns(init.PIDFD, unix.CLONE_NEWPID); err != nil {
 		return os.NewSyscallError("setns pid", err)
 	}
