@@ -252,7 +252,7 @@ func TestStatRoot(t *testing.T) {
 func TestListPages(t *testing.T) {
 	sb, _, cfg := newSandbox(t, nil)
 	var want []string
-	for i := range 2500 {
+	for i := range 700 {
 		name := fmt.Sprintf("%s-%04d", strings.Repeat("n", 100), i)
 		want = append(want, name)
 		if err := os.WriteFile(filepath.Join(cfg.Workdir, name), nil, 0o600); err != nil {
@@ -275,7 +275,7 @@ func TestRemoveDeep(t *testing.T) {
 	got := runProgram(t, sb, tranca.Command{Args: []string{"python3", "-Ic", `
 import os
 os.mkdir("deep"); os.chdir("deep")
-for i in range(3000):
+for i in range(1500):
     os.mkdir("d" * 20); open("f", "w").close(); os.chdir("d" * 20)
 `}})
 	if got.exit != exited(0) {
