@@ -69,6 +69,9 @@ func (h *hostState) openIDs(o Options) {
 	switch {
 	case err == nil:
 		h.ids = pool
+		if err := pool.Sweep(); err != nil && h.report.Facts == nil {
+			h.report.Facts = map[string]string{"sweep": err.Error()}
+		}
 	case errors.As(err, &lack):
 		h.idsMissing, h.idsMend = lack.What, lack.Mend
 	default:
