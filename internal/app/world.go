@@ -1,0 +1,86 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+
+	"tranca"
+	"tranca/internal/cli"
+	"tranca/internal/engine"
+	"tranca/internal/guest/image"
+	"tranca/internal/mcp"
+	"tranca/internal/policyfile"
+)
+
+// World returns what the command line uses in a real process. Making it costs
+// nothing: backends are made when a command needs them.
+func World() cli.World {
+	return cli.World{
+		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		Getenv: os.Getenv,
+		Quit:   os.Exit,
+		FindPolicy: func(path string) (tranca.Policy, bool, error) {
+			return policyfile.Find(policyfile.Options{Path: path})
+		},
+		Open: func(p tranca.Policy) (cli.Engine, error) {
+			return Engine(p, slog.New(slog.DiscardHandler))
+		},
+		Probe: probe,
+		MCP:   serveMCP,
+		Guest: image.Digest,
+	}
+}
+
+// Engine makes an engine with every backend of this build. Close it.
+func Engine(p tranca.Policy, logger *slog.Logger) (*engine.Engine, error) {
+	backends, err := Backends()
+	if err != nil {
+		return nil, err
+	}
+	return engine.New(engine.Config{Backends: backends, Policy: p, Logger: logger})
+}
+
+// probe asks every backend.
+func probe(ctx context.Context) []cli.Probed {
+	backends, err := Backends()
+	if err != nil {
+		return []cli.Probed{{Backend: "tranca", Err: err}}
+	}
+	var all []cli.Probed
+	for _, b := range backends.All() {
+		report, err := b.Probe(ctx)
+		all = append(all, cli.Probed{Backend: b.Name(), Report: report, Err: err})
+		if err := b.Close(ctx); err != nil {
+			all[len(all)-1].Err = errors.Join(all[len(all)-1].Err, err)
+		}
+	}
+	return all
+}
+
+// serveMCP serves one agent over standard input and output.
+func serveMCP(ctx context.Context, setup cli.MCPSetup) error {
+	logger := slog.New(slog.NewTextHandler(setup.Log, nil))
+	e, err := Engine(setup.Policy, logger)
+	if err != nil {
+		return err
+	}
+	server, err := mcp.New(mcp.Config{
+		Version: setup.Version, Policy: setup.Policy, Narrow: setup.Narrow,
+		Runner: e,
+		OpenSession: func(ctx context.Context) (mcp.Session, error) {
+			s, err := e.Open(ctx, setup.Narrow)
+			if err != nil {
+				return nil, err
+			}
+			return s, nil
+		},
+		Logger: logger, Report: setup.Report,
+	})
+	if err != nil {
+		return errors.Join(err, e.Close(context.WithoutCancel(ctx)))
+	}
+	err = server.Serve(ctx, setup.In, setup.Out)
+	return errors.Join(err, e.Close(context.WithoutCancel(ctx)))
+}
