@@ -247,7 +247,7 @@ func TestBadRequests(t *testing.T) {
 
 func TestHugeCode(t *testing.T) {
 	w := setup(t, fake.Options{}, nil)
-	code := "print hello\n" + strings.Repeat("# a comment to no end\n", 50<<20/22)
+	code := "print hello\n" + strings.Repeat("#"+strings.Repeat(" a comment without end", 500)+"\n", 50<<20/11000)
 	res, err := w.Run(t.Context(), tranca.Request{Code: code})
 	if err != nil || string(res.Stdout) != "hello" {
 		t.Errorf("%v, %v", res, err)

@@ -173,16 +173,19 @@ func (s *Session) narrow(n tranca.Narrowing) (plan, error) {
 	if empty(n) {
 		return p, nil
 	}
-	fixed := n
-	fixed.Wall, fixed.Output, fixed.Env, fixed.Workdir = 0, 0, nil, ""
-	if !empty(fixed) {
-		return plan{}, fmt.Errorf("%w: only wall-clock time, output, environment and folder can be narrowed for one run of a session; narrow the rest when it is opened", tranca.ErrInvalid)
-	}
 	narrowed, problems := policy.Narrow(p.policy, n)
 	if len(problems) > 0 {
 		return plan{}, &tranca.RefusalError{Problems: problems}
 	}
-	p.policy, p.digest = narrowed, policy.Digest(narrowed)
+	// What was settled when the session was opened may be asked for again.
+	settled := p.policy.Clone()
+	settled.Limits.Wall, settled.Limits.Output = narrowed.Limits.Wall, narrowed.Limits.Output
+	settled.Env, settled.Workdir = narrowed.Env, narrowed.Workdir
+	digest := policy.Digest(narrowed)
+	if policy.Digest(settled) != digest {
+		return plan{}, fmt.Errorf("%w: only wall-clock time, output, environment and folder can be narrowed for one run of a session; narrow the rest when it is opened", tranca.ErrInvalid)
+	}
+	p.policy, p.digest = narrowed, digest
 	return p, nil
 }
 

@@ -12,6 +12,12 @@ import (
 	"tranca"
 )
 
+// The bounds of Linux on names and paths.
+const (
+	maxName = 255
+	maxPath = 4095
+)
+
 // disk is a file tree in memory with a bound on bytes and inodes.
 type disk struct {
 	workdir string
@@ -45,8 +51,8 @@ func newDisk(p tranca.Policy, refused func(tranca.LimitHit)) *disk {
 // resolve follows the links in every part of a path but, unless follow is
 // set, the last. It returns a clean path, which need not exist.
 func (d *disk) resolve(name string, follow bool) (string, error) {
-	if name == "" || strings.IndexByte(name, 0) >= 0 {
-		return "", fmt.Errorf("%w: path %q", tranca.ErrInvalid, name)
+	if name == "" || len(name) > maxPath || strings.IndexByte(name, 0) >= 0 {
+		return "", fmt.Errorf("%w: a path of %d bytes, or with a NUL", tranca.ErrInvalid, len(name))
 	}
 	if !path.IsAbs(name) {
 		name = d.workdir + "/" + name
@@ -62,6 +68,9 @@ func (d *disk) resolve(name string, follow bool) (string, error) {
 		case "..":
 			at = path.Dir(at)
 			continue
+		}
+		if len(part) > maxName {
+			return "", fmt.Errorf("%w: a name of %d bytes", tranca.ErrInvalid, len(part))
 		}
 		next := path.Join(at, part)
 		n := d.nodes[next]

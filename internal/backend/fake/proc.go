@@ -193,6 +193,9 @@ func (p *proc) read(size int) ([]byte, error) {
 	go func() {
 		b := make([]byte, size)
 		n, err := p.stdin.Read(b)
+		if err != nil {
+			err = io.EOF // a pipe doesn't carry errors
+		}
 		c <- got{b[:n], err}
 	}()
 	select {

@@ -17,17 +17,22 @@ import (
 // programs are what can be run: the test programs of package backendtest, by
 // the same names, and a few that only this backend can play.
 var programs = map[string]func(p *proc, args []string) int{
-	"exit":   func(_ *proc, a []string) int { return number(a, 0) },
-	"print":  print2,
-	"args":   func(p *proc, a []string) int { return say(p, strings.Join(a, "\x00")) },
-	"env":    environment,
-	"pwd":    func(p *proc, _ []string) int { return say(p, p.dir) },
-	"cat":    cat,
-	"sleep":  func(p *proc, a []string) int { p.sleep(seconds(a, 0)); return 0 },
-	"raise":  func(p *proc, a []string) int { panic(killed{tranca.Signal(number(a, 0))}) },
-	"segv":   func(*proc, []string) int { panic(killed{11}) },
-	"spin":   spin,
-	"alloc":  alloc,
+	"exit":  func(_ *proc, a []string) int { return number(a, 0) },
+	"print": print2,
+	"args":  func(p *proc, a []string) int { return say(p, strings.Join(a, "\x00")) },
+	"env":   environment,
+	"pwd":   func(p *proc, _ []string) int { return say(p, p.dir) },
+	"cat":   cat,
+	"sleep": func(p *proc, a []string) int { p.sleep(seconds(a, 0)); return 0 },
+	"raise": func(p *proc, a []string) int { panic(killed{tranca.Signal(number(a, 0))}) },
+	"segv":  func(*proc, []string) int { panic(killed{11}) },
+	"spin":  spin,
+	"alloc": alloc,
+	"spinchild": func(p *proc, _ []string) int {
+		p.fork(func(c *proc) int { return spin(c, nil) })
+		p.sleep(time.Hour)
+		return 0
+	},
 	"allocs": allocs,
 	"forks":  forks,
 	"bomb":   bomb,

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -58,8 +59,8 @@ func (s *sandbox) Start(ctx context.Context, cmd tranca.Command) (tranca.Process
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if len(cmd.Args) == 0 {
-		return nil, fmt.Errorf("%w: no program", tranca.ErrInvalid)
+	if err := check(cmd); err != nil {
+		return nil, err
 	}
 	main, err := program(cmd.Args)
 	if err != nil {
@@ -87,6 +88,26 @@ func (s *sandbox) Start(ctx context.Context, cmd tranca.Command) (tranca.Process
 	s.addLocked(p)
 	go p.run(main)
 	return p, nil
+}
+
+// check refuses commands that no kernel could start.
+func check(cmd tranca.Command) error {
+	if len(cmd.Args) == 0 {
+		return fmt.Errorf("%w: no program", tranca.ErrInvalid)
+	}
+	words := append([]string{cmd.Dir}, cmd.Args...)
+	for name, value := range cmd.Env {
+		if name == "" || strings.Contains(name, "=") {
+			return fmt.Errorf("%w: a variable is called %q", tranca.ErrInvalid, name)
+		}
+		words = append(words, name, value)
+	}
+	for _, w := range words {
+		if strings.IndexByte(w, 0) >= 0 {
+			return fmt.Errorf("%w: %q has a NUL byte", tranca.ErrInvalid, w)
+		}
+	}
+	return nil
 }
 
 // addLocked takes a process in. The limit on processes is the caller's.
