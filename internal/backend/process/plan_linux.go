@@ -22,6 +22,8 @@ const (
 	// for its host, which count as its memory.
 	agentMemory    = 64 << 20
 	agentProcesses = 128
+	// agentThreads is about what it has in use.
+	agentThreads = 16
 	// lockedMemory and queueMemory bound kernel memory that a user may pin.
 	lockedMemory = 64 << 10
 	queueMemory  = 64 << 10
@@ -114,7 +116,7 @@ func (b *Backend) ownThreads() int64 {
 	if b.host.ids != nil {
 		return 0
 	}
-	return agentProcesses
+	return agentThreads
 }
 
 // environment is the whole environment of the code, sorted.

@@ -138,7 +138,7 @@ func (h *hostState) memoryGuarantee() tranca.Guarantee {
 // the kernel keeps for each user in it.
 func (h *hostState) pidsGuarantee() tranca.Guarantee {
 	g := feature(tranca.ItemPIDs, h.support.PIDs)
-	if !g.Held && h.ids != nil {
+	if !g.Held && !h.root {
 		return tranca.Guarantee{Item: tranca.ItemPIDs, Held: true, Mechanism: "RLIMIT_NPROC, counted in the sandbox's own user namespace"}
 	}
 	return g

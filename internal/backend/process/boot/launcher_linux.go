@@ -101,7 +101,8 @@ func (l *launcher) restrict(init forkexec.Child) error {
 // its maker is.
 func (l *launcher) enterCgroupNamespace() error {
 	if len(l.spec.TaskFDs) == 0 && l.spec.CodeCgroupFD == 0 {
-		return nil
+		// No group of its own; the caller's path is still nobody's business.
+		return os.NewSyscallError("unshare cgroup", unix.Unshare(unix.CLONE_NEWCGROUP))
 	}
 	s := forkexec.New(0).WithPIDFD()
 	l.join(s)

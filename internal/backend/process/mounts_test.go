@@ -1,0 +1,244 @@
+package process
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"tranca"
+)
+
+// newBackend makes a backend that is closed with the test.
+func newBackend(t testing.TB) *Backend {
+	t.Helper()
+	b, err := New(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if err := b.Close(ctx); err != nil {
+			t.Errorf("close backend: %v", err)
+		}
+	})
+	return b
+}
+
+// testPolicy is a usual policy, less what this host can't enforce for this
+// user: what is waived is not what these tests are about.
+func testPolicy(b *Backend) tranca.Policy {
+	p := *trialPolicy()
+	p.Waive = nil
+	for _, item := range tranca.Waivable() {
+		if !b.host.report.Holds(item) {
+			p.Waive = append(p.Waive, item)
+		}
+	}
+	p.Limits = tranca.Limits{
+		Wall: 30 * time.Second, CPUTime: 30 * time.Second, MilliCPUs: 1000,
+		Memory: 256 << 20, Processes: 64, OpenFiles: 256, FileSize: 64 << 20,
+		Disk:   tranca.Disk{Size: 64 << 20, Inodes: 16384, Backing: tranca.BackingMemory},
+		Output: tranca.Output{Size: 1 << 20, OnExceed: tranca.ExceedTruncate},
+	}
+	return p
+}
+
+type outcome struct {
+	exit        tranca.Exit
+	out, stderr string
+	usage       tranca.Usage
+}
+
+// run runs one command in a fresh sandbox.
+func run(t testing.TB, b *Backend, p tranca.Policy, args ...string) outcome {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	sb, err := b.Create(ctx, tranca.Spec{ID: "i00000000000000000000", Policy: p})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := sb.Close(ctx); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	}()
+	var out, stderr bytes.Buffer
+	proc, err := sb.Start(ctx, tranca.Command{Args: args, Stdout: &out, Stderr: &stderr})
+	if err != nil {
+		t.Fatal(err)
+	}
+	exit, err := proc.Wait(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, err := sb.Usage(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return outcome{exit, out.String(), stderr.String(), u}
+}
+
+// folder makes a host folder that the test's user owns, reachable by all.
+func folder(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func TestReadOnlyMount(t *testing.T) {
+	b := newBackend(t)
+	dir := folder(t, map[string]string{"a": "from the host", "secret/key": "k", "deep/.env": "e"})
+	p := testPolicy(b)
+	p.Mounts = []tranca.Mount{{Source: dir, Target: "/data", Deny: []string{"secret", "deep/.env", "absent"}}}
+	r := run(t, b, p, "sh", "-c", `cat /data/a; echo; (echo x >/data/b) 2>&1; cat /data/secret/key 2>&1; ls /data/secret 2>&1; cat /data/deep/.env 2>&1; exit 0`)
+	if !strings.HasPrefix(r.out, "from the host\n") {
+		t.Errorf("the mount can't be read: %q %q", r.out, r.stderr)
+	}
+	for _, want := range []string{"Read-only file system", "/data/secret/key", "/data/deep/.env: Permission denied"} {
+		if !strings.Contains(r.out, want) {
+			t.Errorf("no %q in %q", want, r.out)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "b")); err == nil {
+		t.Error("a read-only mount was written to")
+	}
+}
+
+func TestWritableMountKeepsItsOwner(t *testing.T) {
+	b := newBackend(t)
+	dir := folder(t, map[string]string{"old": "1"})
+	p := testPolicy(b)
+	p.Mounts = []tranca.Mount{{Source: dir, Target: "/work/project", Writable: true, DiskUnbounded: true}}
+	r := run(t, b, p, "sh", "-c", `set -e; cd /work/project; echo 2 >new; echo 3 >>old; mkdir d; stat -c %u new old . d`)
+	if !r.exit.Success() {
+		t.Fatalf("%v: %s", r.exit, r.stderr)
+	}
+	if r.out != "1000\n1000\n1000\n1000\n" {
+		t.Errorf("owners inside: %q", r.out)
+	}
+	var st syscall.Stat_t
+	for _, name := range []string{"new", "old", "d"} {
+		if err := syscall.Stat(filepath.Join(dir, name), &st); err != nil {
+			t.Fatal(err)
+		}
+		if int(st.Uid) != os.Geteuid() || int(st.Gid) != os.Getegid() {
+			t.Errorf("%s belongs to %d:%d outside", name, st.Uid, st.Gid)
+		}
+	}
+}
+
+// A protected file must stay as it is however the code goes about it: writing,
+// replacing, or moving the folders above it away and making others.
+func TestProtectedFilesStay(t *testing.T) {
+	b := newBackend(t)
+	dir := folder(t, map[string]string{
+		".git/hooks/pre-commit": "safe", ".git/config": "safe", "vendor/x/.git/hooks/h": "safe", "vendor/x/f": "1",
+	})
+	p := testPolicy(b)
+	p.Mounts = []tranca.Mount{{
+		Source: dir, Target: "/p", Writable: true, DiskUnbounded: true,
+		Protect: []string{".git/hooks", ".git/config"},
+	}}
+	r := run(t, b, p, "sh", "-c", `cd /p
+echo evil >.git/hooks/pre-commit; echo evil >.git/hooks/new; rm -rf .git/hooks; echo evil >.git/config; rm -f .git/config
+mv .git .git2; mv .git/hooks .git/h2; mv vendor vendor2; mv vendor/x vendor/y; mv vendor/x/.git vendor/x/g
+mkdir -p .git/hooks vendor/x/.git/hooks; echo evil >vendor/x/.git/hooks/h; echo 2 >vendor/x/f; ln -sfn /tmp .git; exit 0`)
+	if !r.exit.Success() {
+		t.Fatalf("%v: %s", r.exit, r.stderr)
+	}
+	for _, f := range []string{".git/hooks/pre-commit", ".git/config", "vendor/x/.git/hooks/h"} {
+		got, err := os.ReadFile(filepath.Join(dir, f))
+		if err != nil || string(got) != "safe" {
+			t.Errorf("%s: %q %v", f, got, err)
+		}
+	}
+	if got, _ := os.ReadFile(filepath.Join(dir, "vendor/x/f")); string(got) != "2\n" {
+		t.Errorf("the rest can't be written: %q", got)
+	}
+}
+
+func TestBadMountSources(t *testing.T) {
+	b := newBackend(t)
+	dir := folder(t, map[string]string{"real/f": "x"})
+	if err := os.Symlink("real", filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mkfifo(filepath.Join(dir, "fifo"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, source := range map[string]string{
+		"missing": dir + "/none", "link": dir + "/link", "link above": dir + "/link/f",
+		"device": "/dev/null", "fifo": dir + "/fifo", "below a file": dir + "/real/f/x",
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := testPolicy(b)
+			p.Mounts = []tranca.Mount{{Source: source, Target: "/m"}}
+			_, err := b.Create(context.Background(), tranca.Spec{ID: "i0", Policy: p})
+			if !errors.Is(err, tranca.ErrInvalid) {
+				t.Fatalf("got %v", err)
+			}
+			if !strings.Contains(err.Error(), source) {
+				t.Errorf("the error does not name the source: %v", err)
+			}
+		})
+	}
+}
+
+// A socket of the host in a mount is a way out that no mount flag closes.
+func TestHostSocketInMount(t *testing.T) {
+	b := newBackend(t)
+	dir := folder(t, nil)
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	if err := unix.Bind(fd, &unix.SockaddrUnix{Name: dir + "/s"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Listen(fd, 8); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(dir+"/s", 0o777); err != nil {
+		t.Fatal(err)
+	}
+	const code = "import socket\ntry:\n s=socket.socket(socket.AF_UNIX); s.connect('/m/s'); print('reached')\nexcept OSError as e: print('denied', e)"
+	for _, writable := range []bool{false, true} {
+		p := testPolicy(b)
+		p.Mounts = []tranca.Mount{{Source: dir, Target: "/m", Writable: writable, DiskUnbounded: writable}}
+		if r := run(t, b, p, "/usr/bin/python3", "-I", "-c", code); !strings.HasPrefix(r.out, "denied") {
+			t.Errorf("writable %v: %q %q", writable, r.out, r.stderr)
+		}
+		// Without the filter the socket is reached: the probe can fail.
+		b.weaken = func(pl *plan) { pl.boot.Filter = allowAll }
+		if r := run(t, b, p, "/usr/bin/python3", "-I", "-c", code); !strings.HasPrefix(r.out, "reached") {
+			t.Errorf("control, writable %v: %q %q", writable, r.out, r.stderr)
+		}
+		b.weaken = nil
+	}
+}
+
+// allowAll is a seccomp program of one instruction: return ALLOW.
+var allowAll = []byte{0x06, 0, 0, 0, 0, 0, 0xff, 0x7f}
