@@ -16,7 +16,7 @@ func (o *options) throughput(ctx context.Context, rep *report) error {
 		return err
 	}
 	defer engine.close()
-	const turns, each = 6, 4
+	const turns, each = 6, 2
 	var took [2]time.Duration
 	do := [2]func(context.Context) error{runs(python, "-I", "-c", code), engine.answers}
 	for turn := range turns {

@@ -104,7 +104,7 @@ func pick(n int, rnd *rand.Rand) job {
 	}
 	return job{
 		name: "killed", code: endless[rnd.IntN(len(endless))],
-		cancelAfter: time.Duration(rnd.IntN(200)) * time.Millisecond,
+		cancelAfter: time.Duration(1+rnd.IntN(200)) * time.Millisecond,
 		right:       ends(tranca.EndClosed, 0),
 	}
 }
