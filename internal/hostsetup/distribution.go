@@ -14,18 +14,23 @@ type Distribution struct {
 	family string
 }
 
-// families say how programs are installed. Packages are listed only where
-// they are not called like the program.
-var families = map[string]struct {
+// family says how programs are installed. Packages are listed only where they
+// are not called like the program.
+type family struct {
 	install  string
 	packages map[string]string
-}{
-	"debian":   {"apt-get install -y", map[string]string{"newuidmap": "uidmap", "newgidmap": "uidmap", "usermod": "passwd"}},
-	"alpine":   {"apk add", map[string]string{"newuidmap": "shadow-uidmap", "newgidmap": "shadow-uidmap", "usermod": "shadow"}},
-	"fedora":   {"dnf install -y", map[string]string{"newuidmap": "shadow-utils", "newgidmap": "shadow-utils", "usermod": "shadow-utils"}},
-	"arch":     {"pacman -S --noconfirm", map[string]string{"newuidmap": "shadow", "newgidmap": "shadow", "usermod": "shadow", "python3": "python"}},
-	"suse":     {"zypper install -y", map[string]string{"newuidmap": "shadow", "newgidmap": "shadow", "usermod": "shadow"}},
-	"opensuse": {"zypper install -y", map[string]string{"newuidmap": "shadow", "newgidmap": "shadow", "usermod": "shadow"}},
+}
+
+// families returns what is known of distributions by their ID.
+func families() map[string]family {
+	return map[string]family{
+		"debian":   {"apt-get install -y", map[string]string{"newuidmap": "uidmap", "newgidmap": "uidmap", "usermod": "passwd"}},
+		"alpine":   {"apk add", map[string]string{"newuidmap": "shadow-uidmap", "newgidmap": "shadow-uidmap", "usermod": "shadow"}},
+		"fedora":   {"dnf install -y", map[string]string{"newuidmap": "shadow-utils", "newgidmap": "shadow-utils", "usermod": "shadow-utils"}},
+		"arch":     {"pacman -S --noconfirm", map[string]string{"newuidmap": "shadow", "newgidmap": "shadow", "usermod": "shadow", "python3": "python"}},
+		"suse":     {"zypper install -y", map[string]string{"newuidmap": "shadow", "newgidmap": "shadow", "usermod": "shadow"}},
+		"opensuse": {"zypper install -y", map[string]string{"newuidmap": "shadow", "newgidmap": "shadow", "usermod": "shadow"}},
+	}
 }
 
 // ReadDistribution reads the os-release file of the host whose root folder is
@@ -48,8 +53,9 @@ func ReadDistribution(root string) Distribution {
 	if fields["PRETTY_NAME"] != "" {
 		d.Name = fields["PRETTY_NAME"]
 	}
+	all := families()
 	for _, word := range strings.Fields(fields["ID"] + " " + fields["ID_LIKE"]) {
-		if _, known := families[word]; known {
+		if _, known := all[word]; known {
 			d.family = word
 			break
 		}
@@ -60,7 +66,7 @@ func ReadDistribution(root string) Distribution {
 // Install returns the command that installs a program here, or words that say
 // what to look for where the distribution is not known.
 func (d Distribution) Install(program string) string {
-	f, known := families[d.family]
+	f, known := families()[d.family]
 	if !known {
 		return "install the package that has " + program
 	}

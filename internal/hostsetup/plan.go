@@ -41,20 +41,20 @@ type Step struct {
 
 // loginName is what user names may be here. They end up in shell text, so
 // nothing else is let through.
-var loginName = regexp.MustCompile(`^[a-z_][a-z0-9_.-]{0,31}$`)
+const loginName = `^[a-z_][a-z0-9_.-]{0,31}$`
 
 // plainPath is what paths may be here, for the same reason; AppArmor would
 // take more than that for patterns.
-var plainPath = regexp.MustCompile(`^/[A-Za-z0-9_./+-]*$`)
+const plainPath = `^/[A-Za-z0-9_./+-]*$`
 
 // Plan lists the steps for a host, done ones included. The error wraps
 // [tranca.ErrInvalid].
 func Plan(h Host) ([]Step, error) {
-	if !loginName.MatchString(h.User) {
+	if !matches(loginName, h.User) {
 		return nil, fmt.Errorf("%w: %q is no plain login name", tranca.ErrInvalid, h.User)
 	}
 	for what, path := range map[string]string{"root": h.Root, "program": h.Program} {
-		if !plainPath.MatchString(path) || filepath.Clean(path) != path {
+		if !matches(plainPath, path) || filepath.Clean(path) != path {
 			return nil, fmt.Errorf("%w: the path %q of the %s is not absolute and plain", tranca.ErrInvalid, path, what)
 		}
 	}
@@ -146,3 +146,7 @@ func runShell(w io.Writer, script []string) error {
 	cmd.Stdout, cmd.Stderr = w, w
 	return cmd.Run()
 }
+
+// matches compiles when it is asked: every start of tranca would pay for a
+// compiled pattern in a variable.
+func matches(pattern, s string) bool { return regexp.MustCompile(pattern).MatchString(s) }
