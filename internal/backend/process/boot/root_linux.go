@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -400,9 +401,18 @@ func (t *tree) pivot() error {
 	}
 	unix.Close(t.emptyDir)
 	unix.Close(t.emptyFile)
+	return t.sealRoot()
+}
+
+// sealRoot makes the root read-only. On a busy host the kernel can still be
+// about to end a write there, if only of an access time, and says so.
+func (t *tree) sealRoot() error {
 	attr := &unix.MountAttr{Attr_set: mount.ReadOnly}
-	if err := unix.MountSetattr(t.root.FD(), "", unix.AT_EMPTY_PATH, attr); err != nil {
+	for deadline := time.Now().Add(2 * time.Second); ; time.Sleep(time.Millisecond) {
+		err := unix.MountSetattr(t.root.FD(), "", unix.AT_EMPTY_PATH, attr)
+		if err == unix.EBUSY && time.Now().Before(deadline) {
+			continue
+		}
 		return os.NewSyscallError("make root read-only", err)
 	}
-	return nil
 }
