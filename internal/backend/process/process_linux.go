@@ -70,6 +70,9 @@ func New(o Options) (*Backend, error) {
 // Name returns "process".
 func (b *Backend) Name() string { return Name }
 
+// Level returns the level that the backend has wherever it runs.
+func (b *Backend) Level() tranca.Level { return tranca.LevelProcess }
+
 // Attach is always [tranca.ErrGone]: a locked process dies with its
 // supervisor.
 func (b *Backend) Attach(_ context.Context, id tranca.ID) (tranca.Sandbox, error) {
