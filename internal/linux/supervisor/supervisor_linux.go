@@ -121,8 +121,8 @@ func (s *Supervisor) Close() error {
 	return nil
 }
 
-// Dead lists the supervisors of this folder that no longer live. The list can
-// be out of date at once; to act on it use Sweep.
+// Dead lists the supervisors of this folder that no longer live and left
+// notes. The list can be out of date at once; to act on it use Sweep.
 func (s *Supervisor) Dead() ([]string, error) {
 	var dead []string
 	err := s.Sweep(func(r Remains) error {
@@ -135,7 +135,8 @@ func (s *Supervisor) Dead() ([]string, error) {
 // errKeep says that a dead supervisor was looked at only.
 var errKeep = errors.New("keep")
 
-// Sweep calls clean for each dead supervisor of this folder. Meanwhile nobody
+// Sweep calls clean for each dead supervisor of this folder that left notes;
+// one without had made nothing, and is forgotten. Meanwhile nobody
 // else can sweep the same one. It is forgotten when clean returns nil, else it
 // is there again for the next Sweep; Sweep goes on with the others and returns
 // all errors joined.
@@ -166,8 +167,12 @@ func (s *Supervisor) sweepOne(name string, clean func(Remains) error) error {
 	if err != nil {
 		return err
 	}
-	if err := clean(Remains{ID: name[len(prefix):], Notes: parseNotes(string(text))}); err != nil {
-		return err
+	// One without notes has made nothing; mostly it has just been born, and
+	// takes another ID now.
+	if notes := parseNotes(string(text)); len(notes) > 0 {
+		if err := clean(Remains{ID: name[len(prefix):], Notes: notes}); err != nil {
+			return err
+		}
 	}
 	return unix.Unlinkat(int(s.dir.Fd()), name, 0)
 }
