@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"tranca"
 	"tranca/internal/backend"
+	"tranca/internal/backend/pool"
 	"tranca/internal/backend/process"
 	"tranca/internal/engine"
 	"tranca/internal/policy"
@@ -14,8 +16,9 @@ import (
 
 // subject is an engine that is measured.
 type subject struct {
-	engine  *engine.Engine
-	backend *process.Backend
+	engine *engine.Engine
+	policy tranca.Policy
+	pool   *pool.Pool // nil where every sandbox is made when it is asked for
 }
 
 // policy is the default one with what -waive names.
@@ -35,24 +38,26 @@ func (o *options) backend(context.Context) (tranca.Backend, tranca.Policy, error
 	return b, o.policy(), err
 }
 
-// open makes an engine. ahead is how many machines it keeps booted.
-func (o *options) open(_ context.Context, ahead int) (*subject, error) {
-	if ahead > 0 {
-		return nil, errors.New("the process backend doesn't boot machines beforehand")
-	}
-	b, err := process.New(process.Options{})
+// open makes an engine. ahead is how many sandboxes it keeps booted.
+func (o *options) open(ctx context.Context, ahead int) (*subject, error) {
+	b, p, err := o.backend(ctx)
 	if err != nil {
 		return nil, err
 	}
+	s := &subject{policy: p}
+	if ahead > 0 {
+		s.pool = pool.New(b, ahead)
+		b = s.pool
+	}
 	reg, err := backend.NewRegistry(b)
 	if err != nil {
-		return nil, errors.Join(err, b.Close(context.Background()))
+		return nil, errors.Join(err, b.Close(ctx))
 	}
-	e, err := engine.New(engine.Config{Backends: reg, Policy: o.policy()})
+	s.engine, err = engine.New(engine.Config{Backends: reg, Policy: p})
 	if err != nil {
-		return nil, errors.Join(err, b.Close(context.Background()))
+		return nil, errors.Join(err, b.Close(ctx))
 	}
-	return &subject{engine: e, backend: b}, nil
+	return s, nil
 }
 
 func (s *subject) close() { _ = s.engine.Close(context.Background()) }
@@ -66,5 +71,16 @@ func (s *subject) answers(ctx context.Context) error {
 	return checkAnswer(r)
 }
 
-// waitReady returns when a machine stands booted.
-func (s *subject) waitReady(context.Context) error { return nil }
+// waitReady returns when a sandbox stands booted. It is not timed: the next
+// one is booted while a program runs, or between two.
+func (s *subject) waitReady(ctx context.Context) error {
+	if err := s.pool.Prepare(ctx, s.policy); err != nil {
+		return err
+	}
+	for deadline := time.Now().Add(10 * time.Second); s.pool.Ready() == 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			return errors.New("no sandbox was booted ahead within 10 s")
+		}
+	}
+	return nil
+}

@@ -65,6 +65,13 @@ func (p *Pool) Prepare(ctx context.Context, policy tranca.Policy) error {
 	return nil
 }
 
+// Ready returns how many sandboxes stand ready.
+func (p *Pool) Ready() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.ready)
+}
+
 // Create hands out a sandbox that is ready, or makes one.
 func (p *Pool) Create(ctx context.Context, spec tranca.Spec) (tranca.Sandbox, error) {
 	key, ok := keyOf(spec.Policy)
