@@ -40,13 +40,19 @@ func argumentRule(name string, p Profile) rule {
 		// A nice value is an int: negative ones are the upper half.
 		return allowIf(2, []span{{0, 1<<31 - 1}}, notPermitted)
 	case "sched_setscheduler":
-		return &test{
-			arg: 1, mask: ^uint32(unix.SCHED_RESET_ON_FORK),
-			in:  only(unix.SCHED_NORMAL, unix.SCHED_BATCH, unix.SCHED_IDLE),
-			yes: allow, no: notPermitted,
-		}
+		return schedulerRule()
 	}
 	return notPermitted
+}
+
+// schedulerRule allows the policies that share the processor; the real-time
+// ones take it.
+func schedulerRule() rule {
+	return &test{
+		arg: 1, mask: ^uint32(unix.SCHED_RESET_ON_FORK),
+		in:  only(unix.SCHED_NORMAL, unix.SCHED_BATCH, unix.SCHED_IDLE),
+		yes: allow, no: notPermitted,
+	}
 }
 
 // cloneDenied is what clone may not be asked for: any namespace, and to be the

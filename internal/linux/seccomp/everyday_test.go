@@ -60,7 +60,7 @@ var scripts = map[string]struct {
 	"coreutils": {nil, `
 		cd "$HOME"; mkdir d; seq 1000 > d/a; cp -a d e; mv e f; ln -s d l; sort -rn d/a | head -1
 		find . -type f | xargs wc -l | tail -1 | awk '{print $1}'; tar cf - d | tar tf - | wc -l
-		date +%Y >/dev/null; stat d >/dev/null; df . >/dev/null; id -u >/dev/null; nice -n 5 true; timeout 5 true
+		date +%Y >/dev/null; stat d >/dev/null; df . >/dev/null; id -u >/dev/null; nice -n 5 true; timeout 60 true
 		mkfifo p; (echo x > p &); cat p; touch -d @0 d/a; chmod 600 d/a; dd if=/dev/zero of=z bs=4k count=4 2>/dev/null
 		rm -r d f l p z; ls -A | wc -l`, "1000\n2000\n2\nx\n0\n"},
 	"git": {[]string{"git"}, `
