@@ -44,6 +44,14 @@ func (b *Backend) boot(ctx context.Context, p *tranca.Policy) (*box, error) {
 	if err := b.openMounts(pl, m, &cu); err != nil {
 		return nil, err
 	}
+	if p.Limits.Disk.Backing == tranca.BackingFile {
+		space, err := b.fileSpace(ctx, m, pl)
+		if err != nil {
+			return nil, err
+		}
+		pl.boot.ScratchFD = 1 // numbered when all descriptors are known
+		pl.mountFDs = append(pl.mountFDs, space.FD())
+	}
 	if err := b.start(ctx, m, pl, &cu); err != nil {
 		return nil, err
 	}
@@ -323,7 +331,8 @@ func (b *Backend) cloneMapped(pm *tranca.Mount, src source, m *box, pl *plan) (m
 	if err != nil {
 		return t, fmt.Errorf("mount %s: %w", pm.Source, err)
 	}
-	ns, err := b.mapNamespace(src, m)
+	uid, gid := b.codeIDs(m)
+	ns, err := userNamespace([]idMap{{src.owner, uid}}, []idMap{{src.group, gid}})
 	if err != nil {
 		t.Close()
 		return t, fmt.Errorf("mount %s: %w", pm.Source, err)
@@ -342,9 +351,9 @@ func (b *Backend) cloneMapped(pm *tranca.Mount, src source, m *box, pl *plan) (m
 	return t, nil
 }
 
-// mapNamespace makes a user namespace that maps the source's owner to the
-// code's user, for the one call that reads it.
-func (b *Backend) mapNamespace(src source, m *box) (*os.File, error) {
+// userNamespace makes a user namespace with the given maps, for the one call
+// that reads them.
+func userNamespace(uids, gids []idMap) (*os.File, error) {
 	s := forkexec.New(unix.CLONE_NEWUSER).WithPIDFD()
 	s.ParentDeathSignal(unix.SIGKILL)
 	c, err := s.Hold()
@@ -352,12 +361,11 @@ func (b *Backend) mapNamespace(src source, m *box) (*os.File, error) {
 		return nil, err
 	}
 	defer func() {
-		unix.PidfdSendSignal(c.PIDFD, unix.SIGKILL, nil, 0)
-		unix.Wait4(c.PID, nil, unix.WALL, nil)
+		_ = unix.PidfdSendSignal(c.PIDFD, unix.SIGKILL, nil, 0)
+		_, _ = unix.Wait4(c.PID, nil, unix.WALL, nil)
 		unix.Close(c.PIDFD)
 	}()
-	uid, gid := b.codeIDs(m)
-	if err := writeMaps(c.PID, []idMap{{src.owner, uid}}, []idMap{{src.group, gid}}, true); err != nil {
+	if err := writeMaps(c.PID, uids, gids, true); err != nil {
 		return nil, err
 	}
 	return os.Open(fmt.Sprintf("/proc/%d/ns/user", c.PID))

@@ -121,7 +121,9 @@ func (b *box) sampleSpace() {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if st.Blocks > 0 && st.Bavail == 0 {
+	// A file system on disk keeps a few small blocks to itself: full is what
+	// has no room for a page.
+	if st.Blocks > 0 && st.Bavail*uint64(st.Bsize) < 4096 {
 		b.hit[tranca.HitDisk] = true
 	}
 	if st.Files > 0 && st.Ffree == 0 {

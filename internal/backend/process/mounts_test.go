@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tranca"
+	"tranca/internal/require"
 )
 
 // newBackend makes a backend that is closed with the test.
@@ -242,3 +244,38 @@ func TestHostSocketInMount(t *testing.T) {
 
 // allowAll is a seccomp program of one instruction: return ALLOW.
 var allowAll = []byte{0x06, 0, 0, 0, 0, 0, 0xff, 0x7f}
+
+// A writable space on disk holds more than the memory limit, to its size.
+func TestSpaceOnDisk(t *testing.T) {
+	require.Root(t)
+	b := newBackend(t)
+	p := testPolicy(b)
+	p.Limits.Memory = 32 << 20
+	p.Limits.FileSize = 1 << 30
+	p.Limits.Disk = tranca.Disk{Size: 64 << 20, Inodes: 1000, Backing: tranca.BackingFile}
+	r := run(t, b, p, "sh", "-c", `set -e; head -c 40M /dev/zero >/work/a; stat -c "%u %s" /work/a; touch /tmp/x; rm /work/a; echo 1 >/dev/shm/y`)
+	if !r.exit.Success() || r.out != "1000 41943040\n" {
+		t.Fatalf("%v %q %q", r.exit, r.out, r.stderr)
+	}
+	r = run(t, b, p, "sh", "-c", `head -c 80M /dev/zero >/work/a`)
+	if r.exit.Code != 1 || !slices.Contains(r.usage.Hit, tranca.HitDisk) {
+		t.Errorf("beyond the size: %v %q hit %v", r.exit, r.stderr, r.usage.Hit)
+	}
+	loops, _ := filepath.Glob("/sys/block/loop*/loop/backing_file")
+	for _, l := range loops {
+		if name, _ := os.ReadFile(l); strings.HasPrefix(string(name), spaceFolder) {
+			t.Errorf("a loop device is left: %s", name)
+		}
+	}
+}
+
+func TestSpaceOnDiskIsRefusedWithoutRoot(t *testing.T) {
+	require.Unprivileged(t)
+	b := newBackend(t)
+	p := testPolicy(b)
+	p.Limits.Disk.Backing = tranca.BackingFile
+	_, err := b.Create(context.Background(), tranca.Spec{ID: "i0", Policy: p})
+	if !errors.Is(err, tranca.ErrRefused) {
+		t.Fatal(err)
+	}
+}

@@ -185,12 +185,26 @@ func (b *Backend) statement(pl *plan) []tranca.Enforcement {
 		case !g.Held && pl.policy.Waives(item):
 			e.Status, e.Mechanism = tranca.StatusWaived, weaker(item, g.Missing)
 		}
+		if pl.policy.Limits.Disk.Backing == tranca.BackingFile {
+			e.Mechanism = onDisk(item, e.Mechanism)
+		}
 		if item == tranca.ItemIPC && !unixSockets(pl.policy) {
 			e.Mechanism += "; no unix sockets, since a mount may hold the host's"
 		}
 		out = append(out, e)
 	}
 	return out
+}
+
+// onDisk says what bounds a writable space on disk.
+func onDisk(item tranca.Item, mechanism string) string {
+	switch item {
+	case tranca.ItemDisk:
+		return "size of an ext4 in an unnamed file on disk that holds /work, /tmp and /dev/shm"
+	case tranca.ItemInodes:
+		return "inode count of that ext4"
+	}
+	return mechanism
 }
 
 // weaker says what still stands of a waived item.
