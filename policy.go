@@ -25,7 +25,7 @@ type Policy struct {
 	// Mounts are the host folders and files that the code may see.
 	Mounts []Mount
 	// Env is the whole environment of the code but for HOME, PATH, USER,
-	// LOGNAME, LANG and PWD, which tranca sets where Env does not.
+	// LOGNAME, LANG, PWD and TMPDIR, which tranca sets where Env does not.
 	Env map[string]string
 	// User is the user inside the sandbox.
 	User User
