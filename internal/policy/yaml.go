@@ -201,6 +201,10 @@ func (y *yamlReader) scalar(n *node, from ast.Node) (*node, *Error) {
 		n.kind, n.text = nodeText, v.Value
 	case *ast.LiteralNode:
 		n.kind, n.text = nodeText, v.Value.Value
+		if n.text == "" {
+			// The parser takes what follows an empty block for a part of it.
+			return nil, y.failAt(n, "an empty block (| or >): write \"\"")
+		}
 	case *ast.IntegerNode:
 		n.kind, n.text = nodeNumber, v.Token.Value
 	case *ast.FloatNode:
