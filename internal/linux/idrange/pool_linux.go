@@ -86,7 +86,7 @@ func Open(o Options) (*Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.dir, err = supervisor.OpenFolder(o.Folder); err != nil {
+	if err := p.openFolder(o.Folder); err != nil {
 		return nil, err
 	}
 	if p.helpers != nil {
@@ -95,6 +95,11 @@ func Open(o Options) (*Pool, error) {
 		}
 	}
 	return p, nil
+}
+
+func (p *Pool) openFolder(path string) (err error) {
+	p.dir, err = supervisor.OpenFolder(path)
+	return err
 }
 
 // forRoot cuts what is taken out of the range that is set aside.
