@@ -40,10 +40,11 @@ func (o *options) starts(ctx context.Context, rep *report) error {
 	if err != nil {
 		return err
 	}
-	args := []string{"run", "-c", code}
-	if o.waive != "" {
-		args = []string{"run", "--waive", o.waive, "-c", code}
+	args := []string{"run"}
+	for _, item := range o.policy().Waive {
+		args = append(args, "--waive", string(item))
 	}
+	args = append(args, "-c", code)
 	subjects := []sample.Subject{
 		{Name: bare, Do: runs(python, "-I", "-c", code)},
 		{Name: bwrap, Do: runs(bw[0], append(bw[1:], python, "-I", "-c", code)...)},
