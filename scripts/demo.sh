@@ -13,15 +13,18 @@ fi
 
 say() { printf '\n%s== %s%s\n' "$bold" "$1" "$plain"; }
 
-# show CAPTION ARGS...: prints the command, runs it, says how it ended.
+waivers=()
+
+# show CAPTION ARGS...: prints a run, does it, says how it ended.
 show() {
 	say "$1"
 	shift
-	printf '$ tranca'
+	printf '$ tranca run'
+	[ ${#waivers[@]} = 0 ] || printf ' (--waive ...)'
 	printf ' %s' "${@@Q}" | sed "s/'\([-a-zA-Z0-9_.,=/]*\)'/\1/g"
 	printf '\n'
 	local status
-	"$tranca" "$@" 2>&1 | awk 'NR <= 45 { print } NR == 46 { print "..." }'
+	"$tranca" run "${waivers[@]}" "$@" 2>&1 | awk 'NR <= 45 { print } NR == 46 { print "..." }'
 	status=${PIPESTATUS[0]}
 	case $status in
 	0) ;;
@@ -33,9 +36,8 @@ show() {
 	return "$status"
 }
 
-run=(run)
 say "tranca $("$tranca" version 2>/dev/null | head -n 1)"
-if ! show "An answer" "${run[@]}" -c 'print(6*7)'; then
+if ! show "An answer" -c 'print(6*7)'; then
 	# The refusal names what may be waived, item by item; nothing else is.
 	mapfile -t items < <("$tranca" run -c 'print(6*7)' 2>&1 | grep -o -- '--waive [a-z_.]*' | sort -u | cut -d' ' -f2)
 	if [ ${#items[@]} -gt 0 ]; then
@@ -45,9 +47,9 @@ if ! show "An answer" "${run[@]}" -c 'print(6*7)'; then
 		echo "so what they would bound is bounded for each process at most."
 	fi
 	for item in "${items[@]}"; do
-		run+=(--waive "$item")
+		waivers+=(--waive "$item")
 	done
-	show "An answer" "${run[@]}" -c 'print(6*7)' || {
+	show "An answer" -c 'print(6*7)' || {
 		echo "demo: this host can't run the process backend for this user; see above" >&2
 		"$tranca" doctor
 		exit 1
@@ -55,20 +57,20 @@ if ! show "An answer" "${run[@]}" -c 'print(6*7)'; then
 fi
 
 show "An endless loop, with two seconds of wall-clock time" \
-	"${run[@]}" --timeout 2s -c 'while True: pass'
+	--timeout 2s -c 'while True: pass'
 show "Memory without end, with 64 MiB" \
-	"${run[@]}" --memory 64MiB -c 'blocks = []
+	--memory 64MiB -c 'blocks = []
 while True: blocks.append(bytearray(1 << 20))'
 show "The host's passwords" \
-	"${run[@]}" -c 'print(open("/etc/shadow").read())'
+	-c 'print(open("/etc/shadow").read())'
 show "A way out to the network" \
-	"${run[@]}" -c 'import socket
+	-c 'import socket
 socket.create_connection(("192.0.2.1", 80), timeout=2)'
 show "The processes of the host" \
-	"${run[@]}" -c 'import os
+	-c 'import os
 print([p for p in os.listdir("/proc") if p.isdigit()])'
 show "The whole answer, as the operator gets it" \
-	"${run[@]}" --json -c 'print("hello")'
+	--json -c 'print("hello")'
 
 say "What this host can enforce (tranca doctor)"
 "$tranca" doctor
