@@ -31,11 +31,11 @@ func explainError(w io.Writer, err error) {
 func explainRefusal(w io.Writer, e *tranca.RefusalError) {
 	switch {
 	case e.Unavailable:
-		fmt.Fprintf(w, "tranca: refused: the backend %s can't run on this host.\n", e.Backend)
+		fmt.Fprintf(w, "tranca: refused, nothing was run: backend %q can't run on this host.\n", e.Backend)
 	case e.Backend != "":
-		fmt.Fprintf(w, "tranca: refused: the backend %s can't enforce all that was asked.\n", e.Backend)
+		fmt.Fprintf(w, "tranca: refused, nothing was run: backend %q can't enforce all that was asked here.\n", e.Backend)
 	default:
-		fmt.Fprintln(w, "tranca: refused. Nothing was run.")
+		fmt.Fprintln(w, "tranca: refused, nothing was run: the policy does not allow it.")
 	}
 	for _, p := range e.Problems {
 		explainProblem(w, p)
@@ -44,7 +44,7 @@ func explainRefusal(w io.Writer, e *tranca.RefusalError) {
 		fmt.Fprintln(w, "\nOr choose something weaker, knowing what it gives up:")
 		for _, a := range e.Weaker {
 			fmt.Fprintf(w, "  %s\n", terminal.Clean(a.Choice))
-			indent(w, "gives up", a.GivesUp)
+			indent(w, "gives up", wrap(a.GivesUp))
 		}
 	}
 }
@@ -52,7 +52,7 @@ func explainRefusal(w io.Writer, e *tranca.RefusalError) {
 func explainProblem(w io.Writer, p tranca.Problem) {
 	fmt.Fprintf(w, "\n  %s\n", p.Item)
 	indent(w, "asked", p.Asked)
-	indent(w, "missing", p.Missing)
+	indent(w, "missing", wrap(p.Missing))
 	indent(w, "mend", p.Mend)
 	if p.Waivable {
 		indent(w, "or", fmt.Sprintf("do without it: --waive %s", p.Item))
@@ -70,4 +70,25 @@ func indent(w io.Writer, label, text string) {
 		fmt.Fprintf(w, "    %-9s %s\n", label, terminal.Clean(strings.TrimRight(line, "\n")))
 		label = ""
 	}
+}
+
+// wrap breaks a sentence into lines of up to 72 characters. Commands are not
+// wrapped: they are there to be copied.
+func wrap(text string) string {
+	const width = 72
+	var b strings.Builder
+	column := 0
+	for _, word := range strings.Fields(text) {
+		if column > 0 && column+1+len(word) > width {
+			b.WriteByte('\n')
+			column = 0
+		}
+		if column > 0 {
+			b.WriteByte(' ')
+			column++
+		}
+		b.WriteString(word)
+		column += len(word)
+	}
+	return b.String()
 }

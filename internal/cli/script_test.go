@@ -1,0 +1,184 @@
+package cli_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"tranca"
+	"tranca/internal/app"
+	"tranca/internal/backend"
+	"tranca/internal/backend/fake"
+	"tranca/internal/cli"
+	"tranca/internal/engine"
+	"tranca/internal/policy"
+	"tranca/internal/policyfile"
+	"tranca/internal/require"
+)
+
+// TestMain lets the test binary be the command of the scripts: a real process
+// with real streams, signals and exit status, over a backend in memory.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"tranca": func() {
+		w := world
+		if os.Getenv("REAL") != "" {
+			w = app.World
+		}
+		os.Exit(cli.Main(context.Background(), w(), os.Args))
+	}})
+}
+
+// world is what the scripts' tranca stands on. Variables choose what the host
+// lacks: FAKE_MISSING lists items, FAKE_UNAVAILABLE says why nothing runs.
+func world() cli.World {
+	return cli.World{
+		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		Getenv: os.Getenv, Quit: os.Exit,
+		FindPolicy: func(path string) (tranca.Policy, bool, error) {
+			work := os.Getenv("WORK")
+			return policyfile.Find(policyfile.Options{
+				Path: path, SystemDir: filepath.Join(work, "system"), UserDir: filepath.Join(work, "user"),
+			})
+		},
+		Open: func(p tranca.Policy) (cli.Engine, error) {
+			r, err := backend.NewRegistry(fakes()...)
+			if err != nil {
+				return nil, err
+			}
+			return engine.New(engine.Config{Backends: r, Policy: p, Logger: slog.New(slog.DiscardHandler)})
+		},
+		Probe: func(ctx context.Context) []cli.Probed {
+			var all []cli.Probed
+			for _, b := range fakes() {
+				report, err := b.Probe(ctx)
+				all = append(all, cli.Probed{Backend: b.Name(), Report: report, Err: err})
+			}
+			return all
+		},
+		Guest: func() string { return "0123abcd" },
+	}
+}
+
+func fakes() []tranca.Backend {
+	o := fake.Options{Name: "process"}
+	for _, item := range strings.Fields(os.Getenv("FAKE_MISSING")) {
+		o.Missing = append(o.Missing, tranca.Item(item))
+	}
+	if why := os.Getenv("FAKE_UNAVAILABLE"); why != "" {
+		o.ProbeErr = func() error {
+			return &tranca.RefusalError{Backend: "process", Unavailable: true, Problems: []tranca.Problem{{
+				Item: tranca.ItemUser, Asked: "user: user", Missing: why, Mend: "install newuidmap",
+			}}}
+		}
+	}
+	return []tranca.Backend{
+		fake.New(o), fake.New(fake.Options{Name: "subprocess", Level: tranca.LevelSubprocess}),
+	}
+}
+
+func TestScripts(t *testing.T) { runScripts(t, "testdata/script") }
+
+// TestRealScripts runs the command as it is shipped. It needs a host on which
+// the process backend holds all that it promises.
+func TestRealScripts(t *testing.T) {
+	missing := "the process backend is not in this build"
+	for _, p := range app.World().Probe(t.Context()) {
+		if p.Backend == "process" {
+			missing = lacks(p)
+		}
+	}
+	require.Check(t, "process", missing == "", missing)
+	runScripts(t, "testdata/real", "REAL=1")
+}
+
+// lacks says what a backend lacks here, or "".
+func lacks(p cli.Probed) string {
+	if p.Err != nil {
+		return p.Err.Error()
+	}
+	for _, problem := range policy.Check(policy.Default(), p.Report) {
+		return string(problem.Item) + ": " + problem.Missing
+	}
+	return ""
+}
+
+func runScripts(t *testing.T, dir string, env ...string) {
+	testscript.Run(t, testscript.Params{
+		Dir: dir,
+		Setup: func(e *testscript.Env) error {
+			e.Vars = append(e.Vars, env...)
+			// A policy that others could write is refused, so the folders of
+			// the scripts must not depend on the umask.
+			return os.Chmod(e.WorkDir, 0o755)
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"status": status, "interrupt": interrupt,
+		},
+		UpdateScripts: os.Getenv("UPDATE_SCRIPTS") != "",
+	})
+}
+
+// status runs a command and checks its exit status: status 124 tranca run ...
+func status(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: status CODE COMMAND...")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := 0
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) {
+			ts.Fatalf("%v", err)
+		}
+		if got = exit.ExitCode(); got < 0 {
+			ts.Fatalf("it died: %v", err)
+		}
+	}
+	if got != want {
+		ts.Fatalf("exit status %d, want %d", got, want)
+	}
+}
+
+// interrupt runs a command whose first output says that it is under way, sends
+// it signals, and checks how it ends: interrupt INT,INT 130 tranca run ...
+func interrupt(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 3 {
+		ts.Fatalf("usage: interrupt SIGNALS STATUS COMMAND...")
+	}
+	want, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	cmd := exec.Command(args[2], args[3:]...)
+	cmd.Dir = ts.MkAbs(".")
+	cmd.Env = append(os.Environ(), "WORK="+ts.Getenv("WORK"), "PATH="+ts.Getenv("PATH"), "REAL="+ts.Getenv("REAL"))
+	stdout, err := cmd.StdoutPipe()
+	ts.Check(err)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	ts.Check(cmd.Start())
+	timer := time.AfterFunc(time.Minute, func() { cmd.Process.Kill() })
+	defer timer.Stop()
+	if _, err := stdout.Read(make([]byte, 1)); err != nil {
+		ts.Fatalf("it wrote nothing: %v %s", err, stderr.String())
+	}
+	for _, name := range strings.Split(args[0], ",") {
+		ts.Check(cmd.Process.Signal(map[string]syscall.Signal{
+			"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP,
+		}[name]))
+	}
+	err = cmd.Wait()
+	ts.Logf("%v\n%s", err, stderr.String())
+	if got := cmd.ProcessState.ExitCode(); got != want {
+		ts.Fatalf("exit status %d, want %d", got, want)
+	}
+}

@@ -1,0 +1,110 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"strconv"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"tranca"
+	"tranca/internal/require"
+	"tranca/internal/terminal"
+)
+
+func TestAStreamNeverMakesTheRunWait(t *testing.T) {
+	reader, writer := io.Pipe()
+	s := newStream(writer, func(err error) { t.Errorf("failed: %v", err) })
+	var want bytes.Buffer
+	// Nobody reads yet: each of these would block for ever in a plain pipe.
+	for i := range 1000 {
+		p := bytes.Repeat([]byte{byte(i)}, 100)
+		want.Write(p)
+		if n, err := s.Write(p); n != len(p) || err != nil {
+			t.Fatalf("Write = %d, %v", n, err)
+		}
+	}
+	got := make([]byte, want.Len())
+	if _, err := io.ReadFull(reader, got); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil || !bytes.Equal(got, want.Bytes()) {
+		t.Errorf("Close: %v; the bytes are the same: %v", err, bytes.Equal(got, want.Bytes()))
+	}
+}
+
+func TestAStreamWhoseReaderIsGoneDropsTheRest(t *testing.T) {
+	reader, writer := io.Pipe()
+	gone := errors.New("gone")
+	told := make(chan error, 1)
+	s := newStream(writer, func(err error) { told <- err })
+	if _, err := s.Write([]byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	reader.CloseWithError(gone)
+	if err := <-told; !errors.Is(err, gone) {
+		t.Errorf("told %v", err)
+	}
+	if _, err := s.Write([]byte("y")); !errors.Is(err, gone) {
+		t.Errorf("Write after it: %v", err)
+	}
+	if err := s.Close(); !errors.Is(err, gone) {
+		t.Errorf("Close: %v", err)
+	}
+}
+
+// openPTY returns both ends of a pseudo terminal that passes bytes unchanged.
+func openPTY(t *testing.T) (master, slave *os.File) {
+	t.Helper()
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	require.Check(t, "pty", err == nil, "/dev/ptmx can't be opened")
+	t.Cleanup(func() { master.Close() })
+	fd := int(master.Fd())
+	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slave, err = os.OpenFile("/dev/pts/"+strconv.Itoa(n), os.O_RDWR|unix.O_NOCTTY, 0)
+	require.Check(t, "pty", err == nil, "/dev/pts has no such terminal")
+	t.Cleanup(func() { slave.Close() })
+	attr, err := unix.IoctlGetTermios(int(slave.Fd()), unix.TCGETS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	attr.Oflag &^= unix.OPOST
+	if err := unix.IoctlSetTermios(int(slave.Fd()), unix.TCSETS, attr); err != nil {
+		t.Fatal(err)
+	}
+	return master, slave
+}
+
+func TestOutputIsShieldedOnATerminalAndRawElsewhere(t *testing.T) {
+	const hostile, shown = "\x1b[2Jx\u009b", "^[[2Jx<U+009B>"
+	r := &recorder{answer: func(_ context.Context, req tranca.Request) (*tranca.Result, error) {
+		for _, b := range []byte(hostile) { // cut everywhere
+			if _, err := req.Stdout.Write([]byte{b}); err != nil {
+				return nil, err
+			}
+		}
+		return &tranca.Result{Exit: tranca.Exit{Reason: tranca.EndExited}}, nil
+	}}
+	if got := try(t, r, nil, "run", "-c", "x"); got.stdout != hostile {
+		t.Errorf("into a pipe: %q", got.stdout)
+	}
+	master, slave := openPTY(t)
+	if !terminal.Is(slave) {
+		t.Fatal("the pseudo terminal is none")
+	}
+	status := Main(t.Context(), worldOf(r, nil, slave, io.Discard), []string{"tranca", "run", "-c", "x"})
+	got := make([]byte, len(shown))
+	if _, err := io.ReadFull(master, got); err != nil || status != 0 || string(got) != shown {
+		t.Errorf("on a terminal: %q, status %d, %v", got, status, err)
+	}
+}
