@@ -36,6 +36,8 @@ func argumentRule(name string, p Profile) rule {
 		return nodeRule(1)
 	case "mknodat":
 		return nodeRule(2)
+	case "open", "openat", "creat", "chmod", "fchmod", "fchmodat", "fchmodat2":
+		return modeRule(name)
 	case "setpriority":
 		// A nice value is an int: negative ones are the upper half.
 		return allowIf(2, []span{{0, 1<<31 - 1}}, notPermitted)
@@ -67,12 +69,43 @@ const cloneDenied = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS 
 // are not charged to the sandbox's memory (MEM-05); callers fall back.
 const shmHugeTLB = 0o4000
 
+// setIDs are the bits of a mode that no file may be given. In a writable mount
+// a file belongs to the mount's owner on the host, and nosuid ends with the
+// sandbox: such a file would later run there as its owner, for anybody (FS-19).
+// mkdir needs no rule, since the kernel drops these bits of its mode.
+const setIDs = unix.S_ISUID | unix.S_ISGID
+
+// modeRule allows modes without the set-id bits. The mode of an open counts
+// only where the flags make a file; elsewhere callers leave anything there.
+func modeRule(name string) rule {
+	switch name {
+	case "open":
+		return openRule(1)
+	case "openat":
+		return openRule(2)
+	case "fchmodat", "fchmodat2":
+		return allowWithout(2, setIDs, notPermitted)
+	}
+	return allowWithout(1, setIDs, notPermitted)
+}
+
+// openRule is that of an open whose flags have this number; the mode follows.
+func openRule(flags int) rule {
+	return &test{
+		arg: flags, mask: unix.O_CREAT | tmpFile, in: only(0), yes: allow,
+		no: allowWithout(flags+1, setIDs, notPermitted),
+	}
+}
+
+// tmpFile is what O_TMPFILE has beyond O_DIRECTORY.
+const tmpFile = unix.O_TMPFILE &^ unix.O_DIRECTORY
+
 // nodeRule allows regular files and FIFOs; mode is the number of the mode's
 // argument, of which the kernel takes 16 bits. Devices stay out, also the
 // character device 0:0 that Linux lets anybody make.
 func nodeRule(mode int) rule {
 	return &test{
-		arg: mode, mask: unix.S_IFMT,
+		arg: mode, mask: unix.S_IFMT | setIDs,
 		in:  only(0, unix.S_IFIFO, unix.S_IFREG),
 		yes: allow, no: notPermitted,
 	}

@@ -112,6 +112,11 @@ var probes = []probe{
 	{row: "fallback", call: "landlock_create_ruleset", args: [6]uintptr{0, 0, 1}, want: unix.ENOSYS, blind: true},
 	{row: "fallback", call: "io_setup", args: [6]uintptr{0, bad}, want: unix.ENOSYS, blind: true},
 	{row: "options", call: "prctl", args: [6]uintptr{unix.PR_SET_KEEPCAPS, 1}, want: unix.EINVAL},
+	{row: "FS-19", call: "fchmod", args: [6]uintptr{minus1, 0o4755}, want: unix.EPERM},
+	{row: "FS-19", call: "fchmodat", args: [6]uintptr{minus1, bad, 0o2755}, want: unix.EPERM},
+	{row: "FS-19", call: "openat", args: [6]uintptr{minus1, bad, unix.O_CREAT, 0o4755}, want: unix.EPERM},
+	{row: "FS-19", call: "mknodat", args: [6]uintptr{minus1, bad, unix.S_IFREG | 0o4755}, want: unix.EPERM},
+	{row: "FS-19", call: "openat2", args: [6]uintptr{minus1, bad, bad, 24}, want: unix.ENOSYS},
 	{row: "device", call: "mknodat", args: [6]uintptr{minus1, bad, unix.S_IFCHR, 0}, want: unix.EPERM},
 }
 

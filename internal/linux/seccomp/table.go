@@ -49,7 +49,7 @@ func groups() []group {
 // filesCalls: by name and by descriptor. A lock or a watch on a file that two
 // sandboxes share is a slow channel between them (see the package comment).
 var filesCalls = []call{
-	{"open", 2, none}, {"openat", 257, 56}, {"openat2", 437, 437}, {"creat", 85, none}, {"close", 3, 57},
+	{"close", 3, 57},
 	{"close_range", 436, 436}, {"read", 0, 63}, {"write", 1, 64}, {"pread64", 17, 67},
 	{"pwrite64", 18, 68}, {"readv", 19, 65}, {"writev", 20, 66}, {"preadv", 295, 69},
 	{"pwritev", 296, 70}, {"preadv2", 327, 286}, {"pwritev2", 328, 287}, {"lseek", 8, 62},
@@ -61,7 +61,6 @@ var filesCalls = []call{
 	{"mkdirat", 258, 34}, {"rmdir", 84, none}, {"link", 86, none}, {"linkat", 265, 37},
 	{"unlink", 87, none}, {"unlinkat", 263, 35}, {"symlink", 88, none}, {"symlinkat", 266, 36},
 	{"truncate", 76, 45}, {"ftruncate", 77, 46}, {"fallocate", 285, 47}, {"umask", 95, 166},
-	{"chmod", 90, none}, {"fchmod", 91, 52}, {"fchmodat", 268, 53}, {"fchmodat2", 452, 452},
 	{"chown", 92, none}, {"fchown", 93, 55}, {"lchown", 94, none}, {"fchownat", 260, 54},
 	{"utime", 132, none}, {"utimes", 235, none}, {"utimensat", 280, 88}, {"futimesat", 261, none},
 	{"setxattr", 188, 5}, {"lsetxattr", 189, 6}, {"fsetxattr", 190, 7}, {"getxattr", 191, 8},
@@ -155,7 +154,8 @@ var checkedCalls = []call{
 	{"ioctl", 16, 29}, {"fcntl", 72, 25}, {"prctl", 157, 167}, {"arch_prctl", 158, none},
 	{"personality", 135, 92}, {"mmap", 9, 222}, {"memfd_create", 319, 279}, {"shmget", 29, 194},
 	{"mknod", 133, none}, {"mknodat", 259, 33}, {"setpriority", 141, 140},
-	{"sched_setscheduler", 144, 119},
+	{"sched_setscheduler", 144, 119}, {"open", 2, none}, {"openat", 257, 56}, {"creat", 85, none},
+	{"chmod", 90, none}, {"fchmod", 91, 52}, {"fchmodat", 268, 53}, {"fchmodat2", 452, 452},
 }
 
 // namespacesCalls: a new one gives capabilities in it, and with them the greater
@@ -242,11 +242,11 @@ var flushCalls = []call{
 }
 
 // fallbackCalls: callers know how to do without, and look for ENOSYS to do so.
-// clone3 has its flags in memory, where a filter cannot look; legacy AIO counts
-// against one limit for the whole host; the rest is reach into the kernel that
-// no program here needs.
+// clone3 has its flags and openat2 its mode in memory, where a filter cannot
+// look; legacy AIO counts against one limit for the whole host; the rest is
+// reach into the kernel that no program here needs.
 var fallbackCalls = []call{
-	{"clone3", 435, 435}, {"seccomp", 317, 277}, {"landlock_create_ruleset", 444, 444},
+	{"clone3", 435, 435}, {"openat2", 437, 437}, {"seccomp", 317, 277}, {"landlock_create_ruleset", 444, 444},
 	{"landlock_add_rule", 445, 445}, {"landlock_restrict_self", 446, 446}, {"io_setup", 206, 0},
 	{"io_destroy", 207, 1}, {"io_getevents", 208, 4}, {"io_pgetevents", 333, 292}, {"io_submit", 209, 2},
 	{"io_cancel", 210, 3}, {"memfd_secret", 447, 447}, {"map_shadow_stack", 453, 453},
