@@ -23,33 +23,51 @@ func subids(h Host) Step {
 			"sandboxes can be two users. Needs newuidmap: " + ReadDistribution(h.Root).Install("newuidmap"),
 	}
 	uids, gids := readSubids(h, "etc/subuid"), readSubids(h, "etc/subgid")
-	for _, r := range uids.of(h) {
-		s.Undo = append(s.Undo, h.usermod("--del-subuids", r))
-	}
-	for _, r := range gids.of(h) {
-		s.Undo = append(s.Undo, h.usermod("--del-subgids", r))
-	}
 	first := freeRange(uids, gids)
-	if len(uids.of(h)) == 0 {
-		r := subid{first: first, count: subidCount}
-		s.Do = append(s.Do, h.usermod("--add-subuids", r))
-		s.Undo = append(s.Undo, h.usermod("--del-subuids", r))
-	}
-	if len(gids.of(h)) == 0 {
-		r := subid{first: first, count: subidCount}
-		s.Do = append(s.Do, h.usermod("--add-subgids", r))
-		s.Undo = append(s.Undo, h.usermod("--del-subgids", r))
+	for _, kind := range []struct {
+		name string
+		have subidFile
+	}{{"subuids", uids}, {"subgids", gids}} {
+		given := len(kind.have.of(h)) == 0
+		r := fmt.Sprintf("%d-%d", first, first+subidCount-1)
+		if given {
+			s.Do = append(s.Do, h.usermod("--add-"+kind.name, r), "mkdir -p "+h.path(recordFolder),
+				fmt.Sprintf("echo %s > %s", r, h.record(kind.name)))
+		} else if r = recorded(h.record(kind.name)); r == "" {
+			continue // somebody else gave it, and may need it
+		}
+		s.Undo = append(s.Undo, fmt.Sprintf("if [ -e %s ]; then", h.record(kind.name)),
+			"  "+h.usermod("--del-"+kind.name, r), "  rm "+h.record(kind.name), "fi")
 	}
 	s.Done = len(s.Do) == 0
 	return s
 }
 
-func (h Host) usermod(flag string, r subid) string {
+func (h Host) usermod(flag, ids string) string {
 	prefix := ""
 	if h.Root != "/" {
 		prefix = "--prefix " + h.Root + " "
 	}
-	return fmt.Sprintf("usermod %s%s %d-%d %s", prefix, flag, r.first, r.first+r.count-1, h.User)
+	return fmt.Sprintf("usermod %s%s %s %s", prefix, flag, ids, h.User)
+}
+
+// recordFolder is where it is written down what was given to whom, so that
+// undoing takes back that and nothing that the user had before.
+const recordFolder = "etc/tranca"
+
+func (h Host) record(kind string) string {
+	return h.path(recordFolder + "/" + kind + "." + h.User)
+}
+
+// recorded reads a record. It ends up in shell text, so anything but a range
+// counts as none.
+func recorded(path string) string {
+	text, err := os.ReadFile(path)
+	ids := strings.TrimSpace(string(text))
+	if err != nil || !matches(`^[0-9]{1,10}-[0-9]{1,10}$`, ids) {
+		return ""
+	}
+	return ids
 }
 
 // subid is one line of /etc/subuid or /etc/subgid.
