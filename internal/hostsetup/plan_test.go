@@ -142,7 +142,7 @@ func TestPrintIsAScriptWithReasons(t *testing.T) {
 	}
 	text := out.String()
 	for _, want := range []string{
-		"set -eu\n", "usermod --prefix", "# To undo it:\n#   usermod", "apt-get install -y uidmap",
+		"set -eu\n", "usermod --prefix", "--del-subuids 100000-165535 alice", "apt-get install -y uidmap",
 		"Delegate=cpu cpuset io memory pids", "systemctl daemon-reload\n", "# Nothing to do: this host has it.",
 	} {
 		if !strings.Contains(text, want) {
