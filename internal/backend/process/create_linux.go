@@ -1,21 +1,14 @@
 package process
 
 import (
-	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"os"
-	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"tranca"
-	"tranca/internal/backend/process/bootspec"
 	"tranca/internal/linux/cgroup"
 	"tranca/internal/linux/cleanup"
 	"tranca/internal/linux/forkexec"
@@ -52,7 +45,7 @@ func (b *Backend) boot(ctx context.Context, p *tranca.Policy) (*box, error) {
 		pl.boot.ScratchFD = 1 // numbered when all descriptors are known
 		pl.mountFDs = append(pl.mountFDs, space.FD())
 	}
-	if err := b.start(ctx, m, pl, &cu); err != nil {
+	if err := b.start(ctx, m, pl); err != nil {
 		return nil, err
 	}
 	m.enforcement = b.statement(pl)
@@ -93,49 +86,16 @@ func (b *Backend) allot(m *box, pl *plan, cu *cleanup.Stack) error {
 
 // start forks the agent, maps its users, tells it what to build and takes its
 // answer.
-func (b *Backend) start(ctx context.Context, m *box, pl *plan, cu *cleanup.Stack) error {
-	conn, theirs, err := streamPair()
-	if err != nil {
-		return err
-	}
-	defer theirs.Close()
-	cu.Add(func() { conn.Close() })
-	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	if err != nil {
-		return err
-	}
-	defer null.Close()
-	diagnosis, stderr, err := os.Pipe()
-	if err != nil {
-		return err
-	}
-	defer stderr.Close()
-	cu.Add(func() { diagnosis.Close() })
-
-	script, err := b.script(m, pl, []*os.File{null, null, stderr, theirs})
-	if err != nil {
-		return err
-	}
-	child, err := b.spawner.spawn(script)
+func (b *Backend) start(ctx context.Context, m *box, pl *plan) error {
+	a, err := startAgent(ctx, b.spawner, &pl.boot,
+		func(files []*os.File) (*forkexec.Script, error) { return b.script(m, pl, files) },
+		func(ctx context.Context, pid int) error { return b.mapUsers(ctx, pid, m, pl) })
 	pl.closeMounts()
 	if err != nil {
-		return b.refusal(err)
+		return refusal(Name, b.host.root, err)
 	}
-	m.agent, m.agentPID, m.stream, m.diagnosis = child, child.PID, conn, diagnosis
-	cu.Add(func() {
-		kctx, cancel := context.WithTimeout(context.Background(), killTime)
-		defer cancel()
-		m.killAgent(kctx)
-		unix.Close(child.PIDFD)
-	})
-	if err := b.mapUsers(ctx, m, pl); err != nil {
-		return b.refusal(err)
-	}
-	theirs.Close() // or the end of the agent would not end the stream
-	stderr.Close()
-	if err := b.converse(ctx, m, pl); err != nil {
-		return b.refusal(err)
-	}
+	m.agent, m.agentPID, m.stream = a.child, a.child.PID, a.stream
+	m.scratch, m.diagnosis = a.scratch, a.diagnosis
 	return nil
 }
 
@@ -187,109 +147,6 @@ func (pl *plan) closeMounts() {
 		unix.Close(s.fd)
 	}
 	pl.sources = nil
-}
-
-// converse sends the boot message and reads the answer: one line and, with
-// "ok", a descriptor of the writable space.
-func (b *Backend) converse(ctx context.Context, m *box, pl *plan) error {
-	deadline := time.Now().Add(bootTime)
-	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
-		deadline = d
-	}
-	m.stream.SetDeadline(deadline)
-	stop := context.AfterFunc(ctx, func() { m.stream.SetDeadline(time.Unix(1, 0)) })
-	defer stop()
-	body := pl.boot.Marshal()
-	if len(body) > bootspec.MaxSize {
-		return fmt.Errorf("%w: the policy's mounts make a boot message of %d bytes, at most %d are possible",
-			tranca.ErrInvalid, len(body), bootspec.MaxSize)
-	}
-	msg := binary.BigEndian.AppendUint32(make([]byte, 0, len(body)+4), uint32(len(body)))
-	if _, err := m.stream.Write(append(msg, body...)); err != nil {
-		return m.bootError(ctx, err)
-	}
-	line := make([]byte, 2048)
-	oob := make([]byte, unix.CmsgSpace(4))
-	n, oobn, _, _, err := m.stream.ReadMsgUnix(line, oob)
-	if err != nil {
-		return m.bootError(ctx, err)
-	}
-	answer, _, _ := strings.Cut(string(line[:n]), "\n")
-	if answer != "ok" {
-		return bootFailure(answer)
-	}
-	if m.scratch, err = receivedFile(oob[:oobn]); err != nil {
-		return err
-	}
-	if !stop() {
-		return context.Cause(ctx)
-	}
-	return m.stream.SetDeadline(time.Time{})
-}
-
-// bootError adds what a dead agent said last.
-func (b *box) bootError(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	if errors.Is(err, io.EOF) || errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) {
-		err = errors.New("the guest agent died")
-	}
-	b.diagnosis.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
-	said, _ := io.ReadAll(io.LimitReader(b.diagnosis, 4096))
-	if said = bytes.TrimSpace(said); len(said) > 0 {
-		return fmt.Errorf("guest agent did not boot: %w: %q", err, said)
-	}
-	return fmt.Errorf("guest agent did not boot: %w", err)
-}
-
-// bootFailure is what the agent answered. It keeps the errno's meaning, so
-// that a cause can be recognised.
-func bootFailure(answer string) error {
-	for _, e := range []unix.Errno{unix.EPERM, unix.EACCES, unix.ENOSPC, unix.EINVAL, unix.ENOENT, unix.ENOSYS} {
-		if strings.HasSuffix(answer, e.Error()) {
-			return fmt.Errorf("guest agent did not boot: %s%w", strings.TrimSuffix(answer, e.Error()), e)
-		}
-	}
-	return fmt.Errorf("guest agent did not boot: %q", answer)
-}
-
-func receivedFile(oob []byte) (*os.File, error) {
-	msgs, err := unix.ParseSocketControlMessage(oob)
-	if err != nil || len(msgs) != 1 {
-		return nil, fmt.Errorf("%w: no descriptor of the writable space", tranca.ErrProtocol)
-	}
-	fds, err := unix.ParseUnixRights(&msgs[0])
-	if err != nil || len(fds) != 1 {
-		return nil, fmt.Errorf("%w: no descriptor of the writable space", tranca.ErrProtocol)
-	}
-	unix.CloseOnExec(fds[0])
-	return os.NewFile(uintptr(fds[0]), "writable space"), nil
-}
-
-// refusal explains an error of building in terms of the host.
-func (b *Backend) refusal(err error) error {
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, tranca.ErrInvalid) {
-		return err
-	}
-	return &tranca.RefusalError{Backend: Name, Unavailable: true, Problems: []tranca.Problem{explain(err, b.host.root)}}
-}
-
-// streamPair makes the byte stream: our end as a connection, theirs as a file.
-func streamPair() (*net.UnixConn, *os.File, error) {
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, nil, os.NewSyscallError("socketpair", err)
-	}
-	ours := os.NewFile(uintptr(fds[0]), "stream")
-	theirs := os.NewFile(uintptr(fds[1]), "stream")
-	defer ours.Close()
-	c, err := net.FileConn(ours)
-	if err != nil {
-		theirs.Close()
-		return nil, nil, err
-	}
-	return c.(*net.UnixConn), theirs, nil
 }
 
 // openMounts opens and checks the policy's mounts and describes them to the
@@ -360,11 +217,7 @@ func userNamespace(uids, gids []idMap) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() {
-		_ = unix.PidfdSendSignal(c.PIDFD, unix.SIGKILL, nil, 0)
-		_, _ = unix.Wait4(c.PID, nil, unix.WALL, nil)
-		unix.Close(c.PIDFD)
-	}()
+	defer c.Reap()
 	if err := writeMaps(c.PID, uids, gids, true); err != nil {
 		return nil, err
 	}

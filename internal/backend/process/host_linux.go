@@ -139,11 +139,11 @@ func (b *Backend) codeIDs(m *box) (uid, gid uint32) {
 }
 
 // mapUsers maps the agent's and the code's users into the child.
-func (b *Backend) mapUsers(ctx context.Context, m *box, pl *plan) error {
+func (b *Backend) mapUsers(ctx context.Context, pid int, m *box, pl *plan) error {
 	inside := pl.policy.User
 	if pl.single {
 		own := []idMap{{inside.UID, uint32(os.Geteuid())}}
-		return writeMaps(m.agent.PID, own, []idMap{{inside.GID, uint32(os.Getegid())}}, false)
+		return writeMaps(pid, own, []idMap{{inside.GID, uint32(os.Getegid())}}, false)
 	}
 	uid, gid := b.codeIDs(m)
 	uids := []idMap{{0, m.block.UID}, {inside.UID, uid}}
@@ -152,7 +152,7 @@ func (b *Backend) mapUsers(ctx context.Context, m *box, pl *plan) error {
 		// What the caller mounted is the caller's: the code gets his user.
 		uids[1].outside, gids[1].outside = uint32(os.Geteuid()), uint32(os.Getegid())
 	}
-	if err := b.host.ids.Map(ctx, m.agent.PID, lines(uids), lines(gids)); err != nil {
+	if err := b.host.ids.Map(ctx, pid, lines(uids), lines(gids)); err != nil {
 		return fmt.Errorf("map users: %w", err)
 	}
 	return nil

@@ -72,7 +72,7 @@ func (b *Backend) newPlan(p *tranca.Policy) (*plan, error) {
 		ScratchInodes: uint64(l.Disk.Inodes),
 		Filter:        filter,
 		Landlock:      p.MinLandlockABI,
-		Rlimits:       b.rlimits(p),
+		Rlimits:       rlimits(l, b.perProcess(l)),
 		Env:           environment(p),
 		Path:          searchPath,
 		Workdir:       p.Workdir,
@@ -133,10 +133,26 @@ func environment(p *tranca.Policy) []string {
 	return out
 }
 
-// rlimits are the kernel's per-process limits. Those of the tree come from
-// cgroups; where the operator waived one, the per-process one still stands.
-func (b *Backend) rlimits(p *tranca.Policy) []bootspec.Rlimit {
-	l := p.Limits
+// perProcess names limits of the tree that only per-process ones stand in for,
+// because there is no cgroup for them.
+type perProcess struct {
+	memory, cpu bool
+	// processes is the bound on what the kernel counts for the user; 0 is none.
+	processes int64
+}
+
+func (b *Backend) perProcess(l tranca.Limits) perProcess {
+	s := b.host.support
+	p := perProcess{memory: !s.Memory.Held, cpu: !s.CPUTime.Held}
+	if !s.PIDs.Held {
+		p.processes = l.Processes + b.ownThreads()
+	}
+	return p
+}
+
+// rlimits are the kernel's per-process limits, within what this process may
+// set at all.
+func rlimits(l tranca.Limits, p perProcess) []bootspec.Rlimit {
 	lim := []bootspec.Rlimit{
 		{Resource: unix.RLIMIT_NOFILE, Value: uint64(l.OpenFiles)},
 		{Resource: unix.RLIMIT_FSIZE, Value: uint64(l.FileSize)},
@@ -146,14 +162,14 @@ func (b *Backend) rlimits(p *tranca.Policy) []bootspec.Rlimit {
 		{Resource: unix.RLIMIT_STACK, Value: stackSize},
 		{Resource: unix.RLIMIT_SIGPENDING, Value: 1024},
 	}
-	if !b.host.support.Memory.Held {
+	if p.memory {
 		lim = append(lim, bootspec.Rlimit{Resource: unix.RLIMIT_AS, Value: uint64(l.Memory)})
 	}
-	if !b.host.support.CPUTime.Held {
+	if p.cpu {
 		lim = append(lim, bootspec.Rlimit{Resource: unix.RLIMIT_CPU, Value: uint64((l.CPUTime + time.Second - 1) / time.Second)})
 	}
-	if !b.host.support.PIDs.Held {
-		lim = append(lim, bootspec.Rlimit{Resource: unix.RLIMIT_NPROC, Value: uint64(l.Processes + b.ownThreads())})
+	if p.processes > 0 {
+		lim = append(lim, bootspec.Rlimit{Resource: unix.RLIMIT_NPROC, Value: uint64(p.processes)})
 	}
 	for i := range lim {
 		lim[i].Value = min(lim[i].Value, hardLimit(lim[i].Resource))

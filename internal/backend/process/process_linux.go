@@ -170,12 +170,8 @@ func (b *Backend) Close(ctx context.Context) error {
 	}
 	b.closed = true
 	b.mu.Unlock()
-	done := make(chan struct{})
-	go func() { b.live.Wait(); close(done) }()
-	select {
-	case <-done:
-	case <-ctx.Done():
-		return fmt.Errorf("sandboxes of backend process are still open: %w", context.Cause(ctx))
+	if err := awaitAll(ctx, &b.live, Name); err != nil {
+		return err
 	}
 	b.spawner.close()
 	return errors.Join(b.image.Close(), b.host.close())

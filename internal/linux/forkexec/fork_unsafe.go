@@ -28,7 +28,7 @@ func rawVfork(trap, a1, a2, a3 uintptr) (r1, errno uintptr)
 
 // cloneArgs is struct clone_args of clone3(2), its first version plus cgroup.
 type cloneArgs struct {
-	flags, pidfd, childTID, parentTID, exitSignal      uint64
+	flags, pidfd, childTID, parentTID, exitSignal     uint64
 	stack, stackSize, tls, setTID, setTIDSize, cgroup uint64
 }
 
@@ -167,6 +167,26 @@ func (s *Script) Hold() (Child, error) {
 		return Child{}, s.reap(st, int(pid))
 	}
 	return s.child(st, pid), nil
+}
+
+// Reap kills the child if it lives, waits for its end and closes PIDFD. It is
+// for the parent alone, once, and only where PIDFD was asked for.
+func (c Child) Reap() (unix.WaitStatus, error) {
+	defer unix.Close(c.PIDFD)
+	if err := unix.PidfdSendSignal(c.PIDFD, unix.SIGKILL, nil, 0); err != nil && err != unix.ESRCH {
+		return 0, &Error{"kill child", err.(syscall.Errno)}
+	}
+	var ws unix.WaitStatus
+	for {
+		_, err := unix.Wait4(c.PID, &ws, unix.WALL, nil)
+		switch err {
+		case nil:
+			return ws, nil
+		case unix.EINTR:
+			continue
+		}
+		return ws, &Error{"wait for child", err.(syscall.Errno)}
+	}
 }
 
 func (s *Script) child(st *start, pid uintptr) Child {

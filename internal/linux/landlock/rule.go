@@ -29,6 +29,7 @@ func accessRights() map[Access]uint64 {
 		Device:  unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE,
 		Ioctl:   unix.LANDLOCK_ACCESS_FS_IOCTL_DEV,
 		Connect: unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX,
+		List:    unix.LANDLOCK_ACCESS_FS_READ_DIR,
 	}
 }
 

@@ -29,8 +29,10 @@ const (
 	Ioctl
 	// Connect: connect to socket files of servers outside of the domain.
 	Connect
+	// List: list folders, without reading files.
+	List
 
-	allAccess = Connect<<1 - 1
+	allAccess = List<<1 - 1
 )
 
 // Joined kinds that most rules want.

@@ -35,14 +35,19 @@ func Run(fd int) error {
 	if err != nil {
 		return err
 	}
-	launcher, scratch, err := enter(spec)
+	build := enter
+	if spec.Plain {
+		build = enterPlain
+	}
+	launcher, scratch, err := build(spec)
 	if err != nil {
 		return errors.Join(err, reply(fd, err.Error(), -1))
 	}
-	err = reply(fd, "ok", scratch.FD())
-	scratch.Close()
-	if err != nil {
+	if err := reply(fd, "ok", scratch.FD()); err != nil {
 		return err
+	}
+	if scratch.FD() >= 0 {
+		scratch.Close()
 	}
 	if err := unix.SetNonblock(fd, true); err != nil {
 		return err

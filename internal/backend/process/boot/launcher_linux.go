@@ -66,9 +66,14 @@ func (l *launcher) run() {
 		err = l.restrict(<-l.init)
 	}
 	l.ready <- err
-	if err != nil {
-		return
+	if err == nil {
+		l.serve()
 	}
+}
+
+// serve starts programs from the calling thread.
+func (l *launcher) serve() {
+	runtime.LockOSThread()
 	for f := range l.tasks {
 		f()
 	}
@@ -111,11 +116,9 @@ func (l *launcher) enterCgroupNamespace() error {
 	if err != nil {
 		return fmt.Errorf("cgroup namespace: %w", err)
 	}
-	defer unix.Close(c.PIDFD)
 	err = os.NewSyscallError("setns cgroup", unix.Setns(c.PIDFD, unix.CLONE_NEWCGROUP))
-	killErr := unix.PidfdSendSignal(c.PIDFD, unix.SIGKILL, nil, 0)
-	_, waitErr := wait(c.PID)
-	return errors.Join(err, killErr, waitErr)
+	_, reapErr := c.Reap()
+	return errors.Join(err, reapErr)
 }
 
 func (l *launcher) join(s *forkexec.Script) {
@@ -128,22 +131,27 @@ func (l *launcher) join(s *forkexec.Script) {
 }
 
 // restrictFiles puts the thread, and so all code, into a Landlock domain that
-// repeats in the kernel's second layer what the mounts say in the first.
+// repeats in the kernel's second layer what the mounts say in the first: what
+// was not meant to be there, such as a mount left by mistake, can be listed
+// but not read.
 func (l *launcher) restrictFiles() error {
-	const own = landlock.ReadWrite
 	rules := []landlock.Rule{
-		{Path: "/", Access: landlock.ReadExec},
-		{Path: "/work", Access: own},
-		{Path: "/tmp", Access: own},
-		{Path: "/dev/shm", Access: own},
+		{Path: "/", Access: landlock.List},
+		{Path: "/etc", Access: landlock.Read},
+		{Path: "/proc", Access: landlock.Read},
+		{Path: "/work", Access: landlock.ReadWrite},
+		{Path: "/tmp", Access: landlock.ReadWrite},
+		{Path: "/dev/shm", Access: landlock.ReadWrite},
 	}
 	for _, b := range l.spec.Binds {
+		access := landlock.ReadExec
 		switch {
 		case b.Device:
-			rules = append(rules, landlock.Rule{Path: "/" + b.Target, Access: landlock.Terminal})
+			access = landlock.Terminal
 		case b.Writable:
-			rules = append(rules, landlock.Rule{Path: "/" + b.Target, Access: own})
+			access = landlock.ReadWrite
 		}
+		rules = append(rules, landlock.Rule{Path: "/" + b.Target, Access: access})
 	}
 	set, err := landlock.NewRuleset(landlock.Config{Rules: rules, MinABI: l.spec.Landlock})
 	if err != nil {
@@ -171,7 +179,9 @@ func (l *launcher) Launch(p agent.Program) (agent.Child, error) {
 	s.Capabilities(0)
 	s.NoNewPrivileges()
 	s.Chdir(p.Dir)
-	s.Seccomp(l.filter)
+	if !l.spec.Plain {
+		s.Seccomp(l.filter)
+	}
 	s.Exec(p.Path, p.Args, p.Env)
 
 	var c forkexec.Child

@@ -24,6 +24,11 @@ const StreamFD = 3
 
 // Spec is what the agent builds.
 type Spec struct {
+	// Plain builds nothing: the agent drops to the code's user and starts
+	// programs in the host's own tree, under Rlimits alone. With Chroot that
+	// folder is their root. CodeUID and CodeGID are then the host's.
+	Plain  bool
+	Chroot string
 	// CodeUID and CodeGID are the code's user inside.
 	CodeUID, CodeGID uint32
 	// AgentUID is the agent's user inside: 0, or CodeUID where only one user
@@ -168,6 +173,8 @@ func (s *Spec) Marshal() []byte {
 	e.str(18, s.Workdir)
 	e.flag(19, s.ReopenTasks)
 	e.str(20, s.CodeCgroup)
+	e.flag(21, s.Plain)
+	e.str(22, s.Chroot)
 	return e.b
 }
 
@@ -303,6 +310,10 @@ func (s *Spec) more(field protowire.Number, v uint64, data []byte) error {
 		s.ReopenTasks = v != 0
 	case 20:
 		s.CodeCgroup = string(data)
+	case 21:
+		s.Plain = v != 0
+	case 22:
+		s.Chroot = string(data)
 	default:
 		return fmt.Errorf("%w: unknown field %d", errMalformed, field)
 	}

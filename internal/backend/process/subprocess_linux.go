@@ -1,0 +1,311 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"tranca"
+	"tranca/internal/backend/process/bootspec"
+	"tranca/internal/guest/host"
+	"tranca/internal/guest/image"
+	"tranca/internal/linux/cleanup"
+	"tranca/internal/linux/forkexec"
+)
+
+// SubprocessName is the weaker rung's name in policies and flags.
+const SubprocessName = "subprocess"
+
+// nobody is the user that the weaker rung runs code as when the supervisor is
+// root.
+const nobody = 65534
+
+// SubprocessOptions say what the operator decides for the weaker rung.
+type SubprocessOptions struct {
+	// Chroot is a folder that becomes the programs' root. It needs root, and
+	// holds what the programs need.
+	Chroot string
+}
+
+// Subprocess is the weaker rung: a child process with resource limits, a
+// temporary folder, a clean environment and no network. It hides no files and
+// shares the host's processes and kernel. It is for code that one almost
+// trusts, and is never chosen unless it is named.
+type Subprocess struct {
+	options SubprocessOptions
+	image   *os.File
+	spawner *spawner
+	root    bool
+	report  tranca.Report
+
+	mu     sync.Mutex
+	closed bool
+	live   sync.WaitGroup
+}
+
+var _ tranca.Backend = (*Subprocess)(nil)
+
+// NewSubprocess makes the weaker rung.
+func NewSubprocess(o SubprocessOptions) (*Subprocess, error) {
+	root := os.Geteuid() == 0
+	if o.Chroot != "" && !root {
+		return nil, fmt.Errorf("%w: chroot needs root", tranca.ErrUnavailable)
+	}
+	elf, err := image.Bytes()
+	if err != nil {
+		return nil, err
+	}
+	img, err := agentImage(elf)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", tranca.ErrUnavailable, err)
+	}
+	raiseDescriptors()
+	s := &Subprocess{options: o, image: img, spawner: newSpawner(), root: root}
+	s.report = tranca.Report{
+		Backend: SubprocessName, Level: tranca.LevelSubprocess, Guarantees: s.guarantees(),
+		Facts: map[string]string{"kernel": kernelRelease(), "user id": strconv.Itoa(os.Geteuid())},
+	}
+	return s, nil
+}
+
+// Name returns "subprocess".
+func (s *Subprocess) Name() string { return SubprocessName }
+
+// Level returns the level that the backend has wherever it runs.
+func (s *Subprocess) Level() tranca.Level { return tranca.LevelSubprocess }
+
+// Attach is always [tranca.ErrGone].
+func (s *Subprocess) Attach(_ context.Context, id tranca.ID) (tranca.Sandbox, error) {
+	return nil, fmt.Errorf("%w: sandbox %s: a subprocess dies with the process that made it", tranca.ErrGone, id)
+}
+
+func (s *Subprocess) guarantees() []tranca.Guarantee {
+	held := func(item tranca.Item, mechanism string) tranca.Guarantee {
+		return tranca.Guarantee{Item: item, Held: true, Mechanism: mechanism}
+	}
+	lack := func(item tranca.Item, what string) tranca.Guarantee {
+		return tranca.Guarantee{Item: item, Missing: "a subprocess " + what, Mend: "choose --backend process"}
+	}
+	user := lack(tranca.ItemUser, "of an ordinary user runs as that user")
+	if s.root {
+		user = held(tranca.ItemUser, "user nobody, which all subprocesses share")
+	}
+	files := lack(tranca.ItemFiles, "sees the host's files as its user does")
+	if s.options.Chroot != "" {
+		files = held(tranca.ItemFiles, "chroot to "+s.options.Chroot)
+	}
+	return []tranca.Guarantee{
+		held(tranca.ItemIsolation, "a child process; it shares the host's kernel, processes and files"),
+		files,
+		lack(tranca.ItemMounts, "has no mounts of its own"),
+		lack(tranca.ItemMountDisk, "has no mounts of its own"),
+		lack(tranca.ItemProtect, "has no mounts of its own"),
+		lack(tranca.ItemProcesses, "sees the host's processes, and may signal those of its user"),
+		lack(tranca.ItemIPC, "shares the host's IPC"),
+		held(tranca.ItemNetwork, "own network namespace with nothing but loopback"),
+		user,
+		held(tranca.ItemPrivileges, "no_new_privs and no capability"),
+		lack(tranca.ItemSyscalls, "may make every system call of its user"),
+		lack(tranca.ItemLandlock, "is not restricted by Landlock"),
+		lack(tranca.ItemDevices, "sees the host's devices"),
+		held(tranca.ItemEnvironment, "own environment for each program"),
+		lack(tranca.ItemHostname, "sees the host's name"),
+		lack(tranca.ItemLifetime, "can leave its parent by making new sessions, and may then outlive a killed supervisor"),
+		held(tranca.ItemWall, "monotonic clock of the supervisor, then kill of the programs"),
+		held(tranca.ItemCPUTime, "RLIMIT_CPU for each process"),
+		lack(tranca.ItemCPUs, "has no share of its own"),
+		{Item: tranca.ItemMemory, Missing: "RLIMIT_AS bounds each process, nothing bounds the tree", Mend: "choose --backend process"},
+		lack(tranca.ItemPIDs, "shares its user's count of processes"),
+		held(tranca.ItemOpenFiles, "RLIMIT_NOFILE"),
+		held(tranca.ItemFileSize, "RLIMIT_FSIZE"),
+		lack(tranca.ItemDisk, "writes to the host's disk"),
+		lack(tranca.ItemInodes, "writes to the host's disk"),
+		held(tranca.ItemOutput, "the supervisor keeps the first bytes of each stream and drains the rest"),
+	}
+}
+
+// Probe starts a trial.
+func (s *Subprocess) Probe(ctx context.Context) (tranca.Report, error) {
+	if err := s.enter(); err != nil {
+		return s.report, err
+	}
+	defer s.live.Done()
+	trial, err := s.boot(ctx, trialPolicy())
+	if err != nil {
+		return s.report, err
+	}
+	return s.report, trial.Close(ctx)
+}
+
+func (s *Subprocess) enter() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return fmt.Errorf("%w: backend subprocess", tranca.ErrClosed)
+	}
+	s.live.Add(1)
+	return nil
+}
+
+// Create starts an agent in a folder of its own. See [tranca.Backend].
+func (s *Subprocess) Create(ctx context.Context, spec tranca.Spec) (tranca.Sandbox, error) {
+	if err := s.enter(); err != nil {
+		return nil, err
+	}
+	b, err := s.boot(ctx, &spec.Policy)
+	if err != nil {
+		s.live.Done()
+		return nil, err
+	}
+	b.release = s.live.Done
+	sb, err := host.New(b, spec)
+	if err != nil {
+		return nil, errors.Join(err, b.Close(context.WithoutCancel(ctx)))
+	}
+	return sb, nil
+}
+
+func (s *Subprocess) boot(ctx context.Context, p *tranca.Policy) (*plainBox, error) {
+	if len(p.Mounts) > 0 {
+		return nil, &tranca.RefusalError{Backend: SubprocessName, Problems: []tranca.Problem{{
+			Item: tranca.ItemMounts, Asked: "mount " + p.Mounts[0].Source,
+			Missing: "a subprocess has no mounts of its own: it sees the host's files", Mend: "choose --backend process",
+		}}}
+	}
+	var cu cleanup.Stack
+	defer cu.Clean()
+	home, err := s.makeFolder()
+	if err != nil {
+		return nil, err
+	}
+	cu.Add(func() { os.RemoveAll(home) })
+	spec := s.spec(p, home)
+	m := &plainBox{limits: p.Limits, home: home, limit: make(chan tranca.Reason, 1), closed: make(chan struct{})}
+	a, err := startAgent(ctx, s.spawner, spec, func(files []*os.File) (*forkexec.Script, error) {
+		return s.script(files), nil
+	}, s.mapUser)
+	if err != nil {
+		return nil, refusal(SubprocessName, s.root, err)
+	}
+	m.agent, m.stream, m.diagnosis = a.child, a.stream, a.diagnosis
+	m.pid = a.child.PID
+	for _, item := range tranca.Items() {
+		if g := s.report.Find(item); g.Held {
+			m.enforcement = append(m.enforcement, tranca.Enforcement{Item: item, Mechanism: g.Mechanism, Status: tranca.StatusEnforced})
+		} else {
+			m.enforcement = append(m.enforcement, tranca.Enforcement{Item: item, Mechanism: "not enforced: " + g.Missing, Status: tranca.StatusWaived})
+		}
+	}
+	cu.Release()
+	return m, nil
+}
+
+// makeFolder makes the sandbox's folder, which only the code's user enters.
+func (s *Subprocess) makeFolder() (string, error) {
+	dir, err := os.MkdirTemp(filepath.Join(s.options.Chroot, os.TempDir()), "sandbox-")
+	if err != nil {
+		return "", fmt.Errorf("%w: temporary folder: %w", tranca.ErrUnavailable, err)
+	}
+	if s.root {
+		if err := os.Chown(dir, nobody, nobody); err != nil {
+			os.Remove(dir)
+			return "", fmt.Errorf("%w: temporary folder: %w", tranca.ErrUnavailable, err)
+		}
+	}
+	return dir, nil
+}
+
+// spec says what the agent does. The policy's /work is the temporary folder.
+func (s *Subprocess) spec(p *tranca.Policy, home string) *bootspec.Spec {
+	inside := strings.TrimPrefix(home, s.options.Chroot)
+	workdir := p.Workdir
+	if rest, ok := strings.CutPrefix(workdir, "/work"); ok && (rest == "" || rest[0] == '/') {
+		workdir = path.Join(inside, rest)
+	}
+	q := p.Clone()
+	for k, v := range map[string]string{"HOME": inside, "TMPDIR": inside} {
+		if _, set := q.Env[k]; !set {
+			if q.Env == nil {
+				q.Env = map[string]string{}
+			}
+			q.Env[k] = v
+		}
+	}
+	spec := &bootspec.Spec{
+		Plain: true, Chroot: s.options.Chroot,
+		CodeUID: nobody, CodeGID: nobody, AgentUID: nobody, Landlock: -1,
+		Env: environment(&q), Path: searchPath, Workdir: workdir,
+		Rlimits: rlimits(p.Limits, perProcess{memory: true, cpu: true}),
+	}
+	if !s.root {
+		spec.CodeUID, spec.CodeGID = uint32(os.Geteuid()), uint32(os.Getegid())
+	}
+	return spec
+}
+
+func (s *Subprocess) script(files []*os.File) *forkexec.Script {
+	spaces := uintptr(unix.CLONE_NEWNET)
+	if !s.root {
+		spaces |= unix.CLONE_NEWUSER
+	}
+	script := forkexec.New(spaces).WithPIDFD()
+	script.Setsid()
+	script.ParentDeathSignal(unix.SIGKILL)
+	var fds []int
+	for _, f := range files {
+		fds = append(fds, int(f.Fd()))
+	}
+	moved := script.Files(fds, int(s.image.Fd()))
+	if !s.root {
+		script.Capabilities(1 << unix.CAP_NET_ADMIN)
+		script.Ambient(1 << unix.CAP_NET_ADMIN)
+	}
+	script.ExecFD(moved[0], []string{"init"}, nil)
+	return script
+}
+
+// mapUser keeps the caller's own user in the user namespace that an
+// unprivileged network namespace needs.
+func (s *Subprocess) mapUser(_ context.Context, pid int) error {
+	if s.root {
+		return nil
+	}
+	uid, gid := uint32(os.Geteuid()), uint32(os.Getegid())
+	return writeMaps(pid, []idMap{{uid, uid}}, []idMap{{gid, gid}}, false)
+}
+
+// Close waits for the sandboxes and frees what the backend holds. See
+// [Backend.Close].
+func (s *Subprocess) Close(ctx context.Context) error {
+	s.mu.Lock()
+	closed := s.closed
+	s.closed = true
+	s.mu.Unlock()
+	if closed {
+		return nil
+	}
+	if err := awaitAll(ctx, &s.live, SubprocessName); err != nil {
+		return err
+	}
+	s.spawner.close()
+	return s.image.Close()
+}
+
+func awaitAll(ctx context.Context, live *sync.WaitGroup, name string) error {
+	done := make(chan struct{})
+	go func() { live.Wait(); close(done) }()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("sandboxes of backend %s are still open: %w", name, context.Cause(ctx))
+	}
+}
