@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -21,11 +22,17 @@ const (
 	// fill the buffer.
 	firstRead = 8 << 10
 	mostRead  = 128 << 10
+	// After floodReads reads that followed each other within quiet, a pump lets
+	// output gather before each read that is not behind: a wake for every few
+	// KiB costs more than it carries.
+	floodReads = 16
+	quiet      = 5 * time.Millisecond
+	gather     = 100 * time.Microsecond
 )
 
 // makePipes makes the standard files of a program.
 func makePipes(stdin bool) (*pipes, error) {
-	p := new(pipes)
+	p := &pipes{out: [2]int{-1, -1}, stop: -1}
 	err := p.open(stdin)
 	if err != nil {
 		p.close()
@@ -36,99 +43,118 @@ func makePipes(stdin bool) (*pipes, error) {
 
 func (p *pipes) open(stdin bool) (err error) {
 	if stdin {
-		p.theirs[0], p.ours[0], err = pipe(1)
+		p.theirs[0], p.stdin, err = input()
 	} else {
 		p.theirs[0], err = os.OpenFile(os.DevNull, os.O_RDONLY, 0)
 	}
 	for i := 1; i <= 2 && err == nil; i++ {
-		p.ours[i], p.theirs[i], err = pipe(0)
-		if err == nil {
-			_ = control(p.ours[i], func(fd int) { _, _ = unix.FcntlInt(uintptr(fd), unix.F_SETPIPE_SZ, pipeSize) })
-		}
+		p.out[i-1], p.theirs[i], err = output()
+	}
+	if err == nil {
+		p.stop, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	}
 	return err
 }
 
-// pipe makes a pipe whose end number own, 0 to read or 1 to write, is the
-// agent's: that one doesn't block a thread.
-func pipe(own int) (r, w *os.File, err error) {
+// input makes a pipe whose writing end, the agent's, doesn't block a thread.
+func input() (r, w *os.File, err error) {
 	var fds [2]int
 	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
 		return nil, nil, err
 	}
-	if err := unix.SetNonblock(fds[own], true); err != nil {
-		_ = unix.Close(fds[0])
+	r = os.NewFile(uintptr(fds[0]), "stdin")
+	if err := unix.SetNonblock(fds[1], true); err != nil {
+		r.Close()
 		_ = unix.Close(fds[1])
 		return nil, nil, err
 	}
-	return os.NewFile(uintptr(fds[0]), "pipe"), os.NewFile(uintptr(fds[1]), "pipe"), nil
+	return r, os.NewFile(uintptr(fds[1]), "stdin"), nil
 }
 
-// control runs f on a file's descriptor without touching its mode or deadline.
-func control(file *os.File, f func(fd int)) error {
-	conn, err := file.SyscallConn()
-	if err != nil {
-		return err
+// output makes a pipe and returns the descriptor of its reading end.
+func output() (r int, w *os.File, err error) {
+	var fds [2]int
+	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
+		return -1, nil, err
 	}
-	return conn.Control(func(fd uintptr) { f(int(fd)) })
+	w = os.NewFile(uintptr(fds[1]), "output")
+	if err := unix.SetNonblock(fds[0], true); err != nil {
+		w.Close()
+		_ = unix.Close(fds[0])
+		return -1, nil, err
+	}
+	_, _ = unix.FcntlInt(uintptr(fds[0]), unix.F_SETPIPE_SZ, pipeSize)
+	return fds[0], w, nil
 }
 
-// pump sends what comes out of a program until the pipe ends, or until its
-// deadline and the pipe is empty.
-func pump(out *os.File, side *wire.Stream, stderr bool) {
+// pump sends what comes out of a program until its pipe ends, or until stop
+// can be read; then it sends what is in the pipe at that moment.
+//
+// It waits in poll on a thread instead of in Go's poller: that one would be
+// woken by every write of the program, also while nobody waits for it, and a
+// program that writes little at a time would take most of a CPU in wakings.
+func pump(out, stop int, side *wire.Stream, stderr bool) {
 	defer func() { _ = side.CloseSend() }()
-	size := firstRead
+	fds := []unix.PollFd{{Fd: int32(out), Events: unix.POLLIN}, {Fd: int32(stop), Events: unix.POLLIN}}
+	size, flood, full, last := firstRead, 0, false, time.Time{}
 	for {
-		b := wire.NewBuf(size)
-		n, err := out.Read(b.Bytes())
-		if n > 0 {
-			b.Truncate(n)
-			send(side, b, stderr)
+		if _, err := unix.Poll(fds, -1); err != nil && err != syscall.EINTR {
+			return
 		}
-		b.Free()
-		if errors.Is(err, os.ErrDeadlineExceeded) {
+		if fds[1].Revents != 0 {
 			drain(out, side, stderr)
 			return
 		}
-		if err != nil {
+		if flood >= floodReads && !full {
+			_ = unix.Nanosleep(&unix.Timespec{Nsec: int64(gather)}, nil)
+		}
+		n, err := forward(out, size, side, stderr)
+		if err != nil || n == 0 {
 			return
 		}
-		if n == size {
+		if full = n == size; full {
 			size = min(4*size, mostRead)
 		}
+		now := time.Now()
+		if flood++; now.Sub(last) > quiet {
+			flood = 0
+		}
+		last = now
 	}
 }
 
-// send sends output. Where nobody takes it any more it is dropped, so that the
-// program doesn't stop.
-func send(side *wire.Stream, b *wire.Buf, stderr bool) {
+// forward reads once and sends what came. It returns 0 at the end of the pipe
+// and -1 where there was nothing to be read.
+func forward(out, size int, side *wire.Stream, stderr bool) (int, error) {
+	b := wire.NewBuf(size)
+	defer b.Free()
+	n, err := unix.Read(out, b.Bytes())
+	if err == syscall.EAGAIN || err == syscall.EINTR {
+		return -1, nil
+	}
+	if err != nil || n <= 0 {
+		return 0, err
+	}
+	b.Truncate(n)
 	var store [message.MaxDataPrefix]byte
-	b.Prepend(message.DataPrefix(&store, stderr, len(b.Bytes())))
+	b.Prepend(message.DataPrefix(&store, stderr, n))
+	// Where nobody takes it any more it is dropped, so that the program doesn't
+	// stop.
 	_ = side.SendBuf(context.Background(), b)
+	return n, nil
 }
 
 // drain sends what is in the pipe at this moment, and not what a descendant
 // keeps adding.
-func drain(out *os.File, side *wire.Stream, stderr bool) {
-	left := 0
-	_ = control(out, func(fd int) { left, _ = unix.IoctlGetInt(fd, unix.TIOCINQ) })
-	for left > 0 {
-		b := wire.NewBuf(min(left, mostRead))
+func drain(out int, side *wire.Stream, stderr bool) {
+	left, err := unix.IoctlGetInt(out, unix.TIOCINQ)
+	for err == nil && left > 0 {
 		var n int
-		var err error
-		cerr := control(out, func(fd int) { n, err = unix.Read(fd, b.Bytes()) })
-		if err == syscall.EINTR {
-			b.Free()
-			continue
-		}
-		if cerr != nil || err != nil || n <= 0 {
-			b.Free()
+		n, err = forward(out, min(left, mostRead), side, stderr)
+		if n == 0 {
 			return
 		}
-		b.Truncate(n)
-		send(side, b, stderr)
-		b.Free()
-		left -= n
+		left -= max(n, 0)
 	}
 }
 

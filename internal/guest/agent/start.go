@@ -25,10 +25,13 @@ type proc struct {
 	stdin   *os.File   // nil if it reads /dev/null
 }
 
-// pipes are the standard files of a program that is being started.
+// pipes are the standard files of a program. Close them when nobody reads any
+// more.
 type pipes struct {
 	theirs [3]*os.File
-	ours   [3]*os.File // ours[0] is nil if stdin is /dev/null
+	stdin  *os.File // nil if the program's stdin is /dev/null
+	out    [2]int   // -1 if not open
+	stop   int      // an eventfd that ends the reading of out
 }
 
 func (p *pipes) closeTheirs() {
@@ -42,11 +45,19 @@ func (p *pipes) closeTheirs() {
 
 func (p *pipes) close() {
 	p.closeTheirs()
-	for _, f := range p.ours {
-		if f != nil {
-			f.Close()
+	if p.stdin != nil {
+		p.stdin.Close()
+	}
+	for _, fd := range []int{p.out[0], p.out[1], p.stop} {
+		if fd >= 0 {
+			_ = unix.Close(fd)
 		}
 	}
+}
+
+// stopReading ends the pumps with what is in the pipes.
+func (p *pipes) stopReading() {
+	_, _ = unix.Write(p.stop, []byte{0, 0, 0, 0, 0, 0, 0, 1})
 }
 
 // start runs a program for the length of the call.
@@ -133,7 +144,7 @@ func (a *agent) launch(req *message.StartRequest) (*proc, *pipes, error) {
 		files.close()
 		return nil, nil, onPath("starting", prog.Path, err)
 	}
-	return &proc{config: req.Process, tag: req.Tag, child: child, stdin: files.ours[0]}, files, nil
+	return &proc{config: req.Process, tag: req.Tag, child: child, stdin: files.stdin}, files, nil
 }
 
 // checkRequest refuses what the kernel would take for something else.
@@ -233,7 +244,7 @@ func (a *agent) follow(c *wire.Call, p *proc, files *pipes) error {
 	var feeding, pumping sync.WaitGroup
 	feeding.Go(func() { p.feed(c.Stream) })
 	for i, side := range c.Sides {
-		pumping.Go(func() { pump(files.ours[1+i], side, i == 1) })
+		pumping.Go(func() { pump(files.out[i], files.stop, side, i == 1) })
 	}
 	status, err := a.await(c, p)
 	a.leave(p)
@@ -251,9 +262,7 @@ func (a *agent) follow(c *wire.Call, p *proc, files *pipes) error {
 	case <-drained:
 	case <-timer.C:
 		// A descendant holds the output open. What is in the pipe still counts.
-		for _, f := range files.ours[1:] {
-			_ = f.SetReadDeadline(time.Unix(1, 0))
-		}
+		files.stopReading()
 		<-drained
 	}
 	if err == nil {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"strconv"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -77,11 +78,29 @@ func New(conn io.ReadWriteCloser, cfg Config) *Session {
 	if cfg.MaxMessage == 0 {
 		cfg.MaxMessage = MaxPayload
 	}
+	enlarge(conn)
 	return &Session{
 		conn: conn, cfg: cfg, next: 1,
 		streams: make(map[uint32]*Stream),
 		done:    make(chan struct{}),
 	}
+}
+
+// enlarge gives a socket room for several frames of the largest size, so that
+// a sender of much wakes its receiver less often. The kernel gives what its
+// bounds allow; what is no socket stays as it is.
+func enlarge(conn io.ReadWriteCloser) {
+	socket, ok := conn.(syscall.Conn)
+	if !ok {
+		return
+	}
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		return
+	}
+	_ = raw.Control(func(fd uintptr) {
+		_ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_SNDBUF, Window)
+	})
 }
 
 // Run reads frames until the byte stream ends or the session fails, closes the
