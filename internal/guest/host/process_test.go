@@ -8,7 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -233,7 +235,12 @@ func TestPIDIsTheProgramsOwn(t *testing.T) {
 func TestDescendantHoldsOutput(t *testing.T) {
 	sb, _, _ := newSandbox(t, nil)
 	begin := time.Now()
-	got := runProgram(t, sb, tranca.Command{Args: []string{"sh", "-c", "(printf tail; sleep 300) & sleep 0.3; echo; echo end; exit 4"}})
+	got := runProgram(t, sb, tranca.Command{Args: []string{"sh", "-c", "(printf tail; exec sleep 300) & echo $! >&2; sleep 0.3; echo; echo end; exit 4"}})
+	if pid, err := strconv.Atoi(strings.TrimSpace(got.stderr)); err != nil {
+		t.Errorf("the descendant's pid: %v", err)
+	} else {
+		defer syscall.Kill(pid, syscall.SIGKILL)
+	}
 	if got.exit != exited(4) || got.stdout != "tail\nend\n" {
 		t.Errorf("got %+v", got)
 	}
