@@ -9,13 +9,10 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-	"go.uber.org/goleak"
 
 	"tranca"
 	"tranca/internal/policy"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // scripted is a runner that remembers what it was asked and answers with a
 // function.
@@ -125,7 +122,7 @@ func (h *harness) call(t *testing.T, tool string, args map[string]any) *mcp.Call
 	return res
 }
 
-// texts joins the text blocks of a result.
+// blocks lists the text blocks of a result.
 func blocks(res *mcp.CallToolResult) []string {
 	var all []string
 	for _, c := range res.Content {

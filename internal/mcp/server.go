@@ -36,7 +36,7 @@ type Config struct {
 	// OpenSession opens a session, where the policy keeps files. It is called
 	// when the first call comes, and again when a session is gone.
 	OpenSession func(context.Context) (Session, error)
-	// Logger takes one line for each call and what the SDK has to say.
+	// Logger takes one line for each call, and the SDK's warnings.
 	Logger *slog.Logger
 	// Report takes each error in full, for the operator.
 	Report func(error)
@@ -76,7 +76,7 @@ func New(cfg Config) (*Server, error) {
 		&mcp.Implementation{Name: "tranca", Title: "tranca", Version: cfg.Version},
 		&mcp.ServerOptions{
 			Instructions: instructions,
-			Logger:       cfg.Logger,
+			Logger:       slog.New(warnings{cfg.Logger.Handler()}),
 			Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
 		},
 	)
@@ -105,6 +105,14 @@ func (s *Server) serve(ctx context.Context, t mcp.Transport) error {
 		return errors.Join(context.Cause(ctx), closed)
 	}
 	return errors.Join(err, closed)
+}
+
+// warnings is a handler that lets only warnings and errors through: the SDK
+// reports each step of its life, which no operator asks for.
+type warnings struct{ slog.Handler }
+
+func (w warnings) Enabled(ctx context.Context, level slog.Level) bool {
+	return level >= slog.LevelWarn && w.Handler.Enabled(ctx, level)
 }
 
 // begin ties a call to the server's life: whichever of client, caller and
