@@ -35,6 +35,13 @@ own_parts() {
 	echo "$list,$(parts)"
 }
 
+step "clients of the Model Context Protocol"
+clients=
+if ! scripts/mcp-clients.sh; then
+	clients=,mcp-python,mcp-inspector
+	[ -z "$ci" ] || failed=1
+fi
+
 step "compile"
 rm -rf "$log"
 mkdir -p "$log" .cache/bin
@@ -42,13 +49,14 @@ go build -o .cache/bin/testrun ./scripts/testrun
 .cache/bin/testrun build -o "$bin" ./...
 
 # Only the run in the VM has these; without CI there is no such run.
-absent=cgroup-v2,systemd
+absent=cgroup-v2,systemd$clients
 if [ "$(id -u)" = 0 ]; then
 	step "three runs on this host"
 	PATH=$PATH:/usr/sbin:/sbin scripts/runs.sh .cache/bin/testrun "$bin" "$log" "" "$(parts)" || failed=1
 else
 	step "one run, as $(id -un)"
 	absent=root,cgroup,subids,no-subids,delegated-cgroup,no-cgroup,cgroup-v2,systemd,python3,bwrap
+	absent=$absent,process,pty,usermod,mcp-python,mcp-inspector
 	TRANCA_PROVIDES=$(own_parts) .cache/bin/testrun run -bin "$bin" -log "$log" -name own || failed=1
 fi
 
