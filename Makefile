@@ -13,7 +13,7 @@ export LDFLAGS = -s -w -X tranca/internal/cli.Version=$(VERSION)
 
 GUEST = internal/guest/image/bin/tranca-guest-$(GOARCH)
 
-.PHONY: build guest demo test lint race bench fuzz churn dist clean help setup
+.PHONY: build guest demo test lint race bench fuzz churn dist clean help setup setup-test
 
 build: guest ## build bin/tranca, one static file
 	$(GO) build -ldflags '$(LDFLAGS)' -o bin/tranca ./cmd/tranca
@@ -25,13 +25,16 @@ guest:
 	@find $(dir $(GUEST)) -name 'tranca-guest-*' ! -name $(notdir $(GUEST)) -delete
 	GOARCH=$(GOARCH) $(GO) build -ldflags '-s -w' -o $(GUEST) ./cmd/tranca-guest
 
-setup: ## install the Debian packages that demo and test need (as root)
+setup: ## install the Debian packages that the demo needs (as root)
 	scripts/setup.sh
+
+setup-test: ## install those that tests and benchmarks need, too (as root)
+	scripts/setup.sh --test
 
 demo: setup build ## a few real runs, with captions
 	scripts/demo.sh
 
-test: setup build ## the whole suite: as root it runs three times
+test: setup-test build ## the whole suite: as root it runs three times
 	scripts/test.sh
 
 lint: ## golangci-lint with the linters of .golangci.yml
@@ -40,7 +43,7 @@ lint: ## golangci-lint with the linters of .golangci.yml
 race: guest ## the suite under the race detector (needs a C compiler)
 	CGO_ENABLED=1 $(GO) test -race ./...
 
-bench: setup build ## side by side with bare python and bubblewrap
+bench: setup-test build ## side by side with bare python and bubblewrap
 	$(GO) run ./bench/cmd/bench $(BENCHFLAGS)
 
 fuzz: guest ## every fuzzer for FUZZTIME (60s)
@@ -56,4 +59,4 @@ clean: ## remove what was built
 	rm -rf bin dist .cache internal/guest/image/bin/tranca-guest-*
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12

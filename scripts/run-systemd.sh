@@ -25,7 +25,7 @@ runuser -l $user -c "
 	cd '$PWD'
 	for _ in \$(seq 600); do [ -S /run/user/\$(id -u)/bus ] && break; sleep 0.1; done
 	cat /proc/self/cgroup
-	export TRANCA_PROVIDES=unprivileged,subids,systemd,cgroup-v2,python3
+	export TRANCA_PROVIDES=unprivileged,subids,systemd,cgroup2,python3
 	export TRANCA_TEST_SCALE=${TRANCA_TEST_SCALE:-1}
 	exec '$testrun' run -bin '$bin' -log '$log' -name vm-systemd $quoted
 "

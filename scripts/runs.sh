@@ -18,8 +18,23 @@ made=()
 cgroups=()
 stage=$(mktemp -d "${TMPDIR:-/tmp}/tranca-test.XXXXXX")
 
+# leftovers kills what the tests of a user left running, and fails if there is
+# anything: what holds for sandboxes holds for tests.
+leftovers() {
+	local user pid found=0
+	for user in $sub $plain; do
+		for pid in $(ps -o pid= -u "$user" 2>/dev/null); do
+			echo "runs: $user left process $pid: $(tr '\0' ' ' <"/proc/$pid/cmdline")" >&2
+			kill -KILL "$pid" 2>/dev/null || true
+			found=1
+		done
+	done
+	return $found
+}
+
 cleanup() {
 	local dir
+	leftovers || true
 	for dir in "${cgroups[@]}"; do
 		find "$dir" -depth -type d -exec rmdir {} + 2>/dev/null ||
 			echo "runs: $dir is not empty" >&2
@@ -138,9 +153,17 @@ delegate_v1 $sub
 delegate_v2 $sub
 copy_tree
 
+version=
+if grep -q ' cgroup rw' /proc/mounts; then
+	version=cgroup1
+elif [ -n "$(cat /sys/fs/cgroup/cgroup.controllers 2>/dev/null)" ]; then
+	version=cgroup2
+fi
+
 failed=0
-TRANCA_PROVIDES=root,cgroup,$parts "$testrun" run -bin "$bin" -log "$log" -name "${prefix}root" "$@" || failed=1
-as_user $sub "${prefix}sub" "unprivileged,subids,delegated-cgroup,$parts" \
+TRANCA_PROVIDES=root,cgroup,subids,$version,$parts "$testrun" run -bin "$bin" -log "$log" -name "${prefix}root" "$@" || failed=1
+as_user $sub "${prefix}sub" "unprivileged,cgroup,subids,$version,$parts" \
 	TRANCA_TEST_CGROUP="$(IFS=: && echo "${cgroups[*]}")" -- "$@" || failed=1
-as_user $plain "${prefix}plain" "unprivileged,no-subids,no-cgroup,$parts" -- "$@" || failed=1
+as_user $plain "${prefix}plain" "unprivileged,no-subids,$parts" -- "$@" || failed=1
+leftovers || failed=1
 exit $failed

@@ -2,34 +2,39 @@
 # Installs the Debian packages that demo and tests use. As another user than
 # root it only names the command: tranca never calls sudo.
 #
-# usage: setup.sh [--vm]
+# usage: setup.sh [--test|--ci|--vm]
+#   what the demo needs; with --test also what the suite needs, with --ci what
+#   each single test needs, with --vm what the virtual machine needs
 set -eu
 
-declare -A package=(
-	[python3]=python3
-	[bwrap]=bubblewrap
-	[newuidmap]=uidmap
-	[setpriv]=util-linux
-	[git]=git
-)
-if [ "${1:-}" = --vm ]; then
-	package=(
-		[qemu-system-x86_64]=qemu-system-x86
-		[mke2fs]=e2fsprogs
-		[mmdebstrap]=mmdebstrap
-		[ps]=procps
-		[awk]=mawk
+# Each is "program:package". A path is a path; a name is looked up.
+needs=(/usr/bin/python3:python3)
+case ${1:-} in
+--test | --ci)
+	needs+=(
+		bwrap:bubblewrap newuidmap:uidmap setpriv:util-linux prlimit:util-linux git:git ps:procps
+		useradd:passwd
 	)
-fi
+	;;&
+--ci)
+	# Languages that tranca runs where the host has them, everyday programs
+	# that its filter must let through, and what the MCP clients come with.
+	needs+=(perl:perl node:nodejs ruby:ruby gcc:gcc /usr/include/stdio.h:libc6-dev npm:npm)
+	python3 -c 'import ensurepip' 2>/dev/null || needs+=(no:python3-venv)
+	;;
+--vm)
+	needs+=(
+		qemu-system-x86_64:qemu-system-x86 mke2fs:e2fsprogs mmdebstrap:mmdebstrap
+		ps:procps awk:mawk newuidmap:uidmap setpriv:util-linux
+	)
+	;;
+esac
 
 missing=()
-for program in "${!package[@]}"; do
-	PATH=$PATH:/usr/sbin:/sbin command -v "$program" >/dev/null || missing+=("${package[$program]}")
+for need in "${needs[@]}"; do
+	[ -e "${need%%:*}" ] || PATH=$PATH:/usr/sbin:/sbin command -v "${need%%:*}" >/dev/null ||
+		missing+=("${need##*:}")
 done
-# The Python that sandboxes see is the host's own, not one from a home folder.
-if [ "${1:-}" != --vm ] && [ ! -x /usr/bin/python3 ]; then
-	missing+=(python3)
-fi
 [ ${#missing[@]} -gt 0 ] || exit 0
 
 command="apt-get install -y --no-install-recommends ${missing[*]}"

@@ -70,7 +70,7 @@ func (o *options) shell() string {
 	if o.run != "" {
 		run = " -run '" + o.run + "'"
 	}
-	script := "bash scripts/runs.sh /tranca/testrun /tranca/testbin /tranca/log vm- cgroup-v2,python3"
+	script := "bash scripts/runs.sh /tranca/testrun /tranca/testbin /tranca/log vm- python3"
 	if o.base != "" {
 		script = "bash scripts/run-systemd.sh /tranca/testrun /tranca/testbin /tranca/log"
 	}
