@@ -53,6 +53,7 @@ const (
 	SIGINT  Signal = 2
 	SIGKILL Signal = 9
 	SIGTERM Signal = 15
+	SIGXCPU Signal = 24
 	SIGXFSZ Signal = 25
 )
 

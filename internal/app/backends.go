@@ -13,6 +13,9 @@ import (
 // that names it is refused with the reason.
 func Backends() (*backend.Registry, error) {
 	return backend.NewRegistry(
+		made(process.SubprocessName, tranca.LevelSubprocess, func() (tranca.Backend, error) {
+			return process.NewSubprocess(process.SubprocessOptions{})
+		}),
 		made(process.Name, tranca.LevelProcess, func() (tranca.Backend, error) { return process.New(process.Options{}) }),
 	)
 }

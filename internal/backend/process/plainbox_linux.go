@@ -69,9 +69,10 @@ func (b *plainBox) Observe(context.Context) (machine.Observation, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	o := machine.Observation{Usage: tranca.Usage{CPU: used - b.base, MemoryPeak: -1, ProcessesPeak: -1}}
-	// The kernel killed at the next whole second, so what was used tells.
+	// More than a second beyond the limit is what the kernel kills a program
+	// for that ignores SIGXCPU.
 	whole := (b.limits.CPUTime + time.Second - 1) / time.Second * time.Second
-	if o.Usage.CPU >= whole-5*clockTick {
+	if o.Usage.CPU >= whole+time.Second/2 {
 		o.Limit = tranca.EndCPU
 	}
 	return o, nil
@@ -194,7 +195,8 @@ func (b *plainBox) destroy() error {
 	_, err := b.agent.Reap()
 	b.pid = 0
 	b.mu.Unlock()
-	errs = append(errs, err, b.stream.Close(), b.diagnosis.Close(), os.RemoveAll(b.home))
+	b.stream.Close() // its session may have closed it before
+	errs = append(errs, err, b.diagnosis.Close(), os.RemoveAll(b.home))
 	if b.release != nil {
 		b.release()
 	}

@@ -28,6 +28,8 @@ const (
 	lockedMemory = 64 << 10
 	queueMemory  = 64 << 10
 	stackSize    = 8 << 20
+	// pendingSignals bounds queued signals, which are kernel memory.
+	pendingSignals = 1024
 )
 
 // bootTime bounds the building of a sandbox, killTime the killing of its
@@ -153,26 +155,30 @@ func (b *Backend) perProcess(l tranca.Limits) perProcess {
 // rlimits are the kernel's per-process limits, within what this process may
 // set at all.
 func rlimits(l tranca.Limits, p perProcess) []bootspec.Rlimit {
-	lim := []bootspec.Rlimit{
-		{Resource: unix.RLIMIT_NOFILE, Value: uint64(l.OpenFiles)},
-		{Resource: unix.RLIMIT_FSIZE, Value: uint64(l.FileSize)},
-		{Resource: unix.RLIMIT_CORE, Value: 0},
-		{Resource: unix.RLIMIT_MEMLOCK, Value: lockedMemory},
-		{Resource: unix.RLIMIT_MSGQUEUE, Value: queueMemory},
-		{Resource: unix.RLIMIT_STACK, Value: stackSize},
-		{Resource: unix.RLIMIT_SIGPENDING, Value: 1024},
+	var lim []bootspec.Rlimit
+	// What the hard limit of this process forbids to raise stays lower.
+	set := func(resource int, soft, hard uint64) {
+		most := hardLimit(resource)
+		lim = append(lim, bootspec.Rlimit{Resource: resource, Soft: min(soft, most), Hard: min(hard, most)})
 	}
+	same := func(resource int, value uint64) { set(resource, value, value) }
+	same(unix.RLIMIT_NOFILE, uint64(l.OpenFiles))
+	same(unix.RLIMIT_FSIZE, uint64(l.FileSize))
+	same(unix.RLIMIT_CORE, 0)
+	same(unix.RLIMIT_MEMLOCK, lockedMemory)
+	same(unix.RLIMIT_MSGQUEUE, queueMemory)
+	same(unix.RLIMIT_STACK, stackSize)
+	same(unix.RLIMIT_SIGPENDING, pendingSignals)
 	if p.memory {
-		lim = append(lim, bootspec.Rlimit{Resource: unix.RLIMIT_AS, Value: uint64(l.Memory)})
+		same(unix.RLIMIT_AS, uint64(l.Memory))
 	}
 	if p.cpu {
-		lim = append(lim, bootspec.Rlimit{Resource: unix.RLIMIT_CPU, Value: uint64((l.CPUTime + time.Second - 1) / time.Second)})
+		// SIGXCPU at the limit tells why; SIGKILL a second later if ignored.
+		seconds := uint64((l.CPUTime + time.Second - 1) / time.Second)
+		set(unix.RLIMIT_CPU, seconds, seconds+1)
 	}
 	if p.processes > 0 {
-		lim = append(lim, bootspec.Rlimit{Resource: unix.RLIMIT_NPROC, Value: uint64(p.processes)})
-	}
-	for i := range lim {
-		lim[i].Value = min(lim[i].Value, hardLimit(lim[i].Resource))
+		same(unix.RLIMIT_NPROC, uint64(p.processes))
 	}
 	return lim
 }

@@ -54,7 +54,7 @@ type Pinger interface {
 // for it.
 func New(m machine.Machine, spec tranca.Spec) (tranca.Sandbox, error) {
 	sb := &sandbox{
-		m: m, id: spec.ID,
+		m: m, id: spec.ID, cpuTime: spec.Policy.Limits.CPUTime,
 		closing: make(chan struct{}, 1),
 		ended:   make(chan struct{}),
 	}
@@ -67,6 +67,8 @@ type sandbox struct {
 	m    machine.Machine
 	id   tranca.ID
 	sess *wire.Session
+	// cpuTime is the policy's limit.
+	cpuTime time.Duration
 
 	closing chan struct{} // a lock that a context can wait for
 	ended   chan struct{} // closed when the session has ended

@@ -198,8 +198,12 @@ func (p *process) verdict(limit tranca.Reason, e ending) (tranca.Exit, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), observeTimeout)
 	defer cancel()
 	// A machine that has gone can't be asked; then the rest decides.
-	if obs, err := p.sb.m.Observe(ctx); err == nil && obs.Limit != "" {
+	obs, err := p.sb.m.Observe(ctx)
+	if err == nil && obs.Limit != "" {
 		limit = obs.Limit
+	}
+	if limit == "" && err == nil && exit.Signal == tranca.SIGXCPU && p.sb.mayHaveSpent(obs.Usage.CPU) {
+		limit = tranca.EndCPU
 	}
 	switch {
 	case limit != "":
@@ -214,4 +218,13 @@ func (p *process) verdict(limit tranca.Reason, e ending) (tranca.Exit, error) {
 		exit.Reason = tranca.EndSignaled
 	}
 	return exit, nil
+}
+
+// mayHaveSpent reports whether a death by SIGXCPU may be that of the CPU time
+// limit, where the kernel holds it for each process and tells nobody else. A
+// program can send itself the signal, so what was counted must bear it out: at
+// least half, since the kernel's limit goes by ticks, and where nothing is
+// counted the signal has to do.
+func (sb *sandbox) mayHaveSpent(cpu time.Duration) bool {
+	return cpu < 0 || cpu >= sb.cpuTime/2
 }

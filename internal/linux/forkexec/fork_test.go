@@ -52,7 +52,7 @@ func TestSpawnRunsWithItsFilesAndNothingElse(t *testing.T) {
 	s := New(0).WithPIDFD()
 	s.Setsid()
 	s.Files([]int{int(null.Fd()), int(w.Fd()), int(w.Fd())})
-	s.Rlimit(unix.RLIMIT_NOFILE, 64)
+	s.Rlimit(unix.RLIMIT_NOFILE, 64, 64)
 	s.Umask(0o27)
 	s.Chdir("/")
 	s.Exec("/bin/sh", []string{"sh", "-c", `echo "$A $(pwd) $(umask) $(ulimit -n)"; ls /proc/$$/fd`}, []string{"A=b", "PATH=/usr/bin:/bin"})

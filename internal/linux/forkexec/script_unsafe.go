@@ -137,9 +137,9 @@ func (s *Script) CloseAllBut(fd int) {
 	s.do("close_range", unix.SYS_CLOSE_RANGE, uintptr(fd+1), ^uintptr(0)>>32, 0)
 }
 
-// Rlimit sets soft and hard limit alike.
-func (s *Script) Rlimit(resource int, value uint64) {
-	l := &unix.Rlimit{Cur: value, Max: value}
+// Rlimit sets a resource limit, soft and hard.
+func (s *Script) Rlimit(resource int, soft, hard uint64) {
+	l := &unix.Rlimit{Cur: soft, Max: hard}
 	s.keep = append(s.keep, l)
 	s.do("rlimit", unix.SYS_PRLIMIT64, 0, uintptr(resource), uintptr(unsafe.Pointer(l)), 0)
 }

@@ -169,7 +169,7 @@ func (l *launcher) Launch(p agent.Program) (agent.Child, error) {
 	s.Setsid()
 	s.Files([]int{int(p.Stdin.Fd()), int(p.Stdout.Fd()), int(p.Stderr.Fd())})
 	for _, r := range l.spec.Rlimits {
-		s.Rlimit(r.Resource, r.Value)
+		s.Rlimit(r.Resource, r.Soft, r.Hard)
 	}
 	s.Umask(0o22)
 	if l.spec.AgentUID == 0 {

@@ -101,8 +101,8 @@ type Link struct{ Path, Target string }
 
 // Rlimit is a resource limit of each program.
 type Rlimit struct {
-	Resource int
-	Value    uint64
+	Resource   int
+	Soft, Hard uint64
 }
 
 type encoder struct{ b []byte }
@@ -164,7 +164,7 @@ func (s *Spec) Marshal() []byte {
 	e.bytes(13, s.Filter)
 	e.num(14, uint64(s.Landlock+1))
 	for _, r := range s.Rlimits {
-		e.msg(15, func(e *encoder) { e.num(1, uint64(r.Resource)); e.num(2, r.Value) })
+		e.msg(15, func(e *encoder) { e.num(1, uint64(r.Resource)); e.num(2, r.Soft); e.num(3, r.Hard) })
 	}
 	for _, v := range s.Env {
 		e.str(16, v)
@@ -291,10 +291,13 @@ func (s *Spec) more(field protowire.Number, v uint64, data []byte) error {
 	case 15:
 		var r Rlimit
 		err := walk(data, func(n protowire.Number, v uint64, _ []byte) error {
-			if n == 1 {
+			switch n {
+			case 1:
 				r.Resource = int(v)
-			} else {
-				r.Value = v
+			case 2:
+				r.Soft = v
+			case 3:
+				r.Hard = v
 			}
 			return nil
 		})

@@ -1,0 +1,397 @@
+package process
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	_ "embed"
+	"encoding/json"
+	"maps"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"tranca"
+	"tranca/internal/require"
+)
+
+// The hostile programs. Each row of the tables in hostile_*_test.go is one of
+// the catalogue's: a program that tries to get past a boundary in one or more
+// ways, and a benign twin on the same path. Every attempt has to be denied in
+// the sandbox, and has to be seen escaping with the boundary taken away.
+
+//go:embed testdata/hostile/prelude.py
+var prelude string
+
+// row is one hostile program.
+type row struct {
+	id, what string
+	// needs are parts of the host without which the row shows nothing.
+	needs []string
+	// scene plants what the program looks for, and opens the policy as far as
+	// the row needs. It is called anew for each run.
+	scene func(*scene)
+	// program is Python, after the prelude. It gets scene.vars as V.
+	program string
+	// after is a second program in the same sandbox; its lines join those of
+	// the first.
+	after string
+	// controls take the boundary away.
+	controls []control
+	// blind are attempts that no control lets escape on every host, each with
+	// the reason.
+	blind map[string]string
+	// check is a further look from the host, after the sandbox is gone.
+	check func(*scene, *report)
+}
+
+// control runs a row with the boundary taken away.
+type control struct {
+	what string
+	// weaken changes the sandbox and policy its policy. Where a control has
+	// none of weaken, policy and vars, the program runs on the bare host, as a
+	// child of the test.
+	weaken func(*plan)
+	policy func(*tranca.Policy)
+	// vars change what the program is given: another target for the same acts.
+	vars map[string]any
+	// root: only root can do without the boundary.
+	root bool
+	// escapes are the attempts that come out; nil stands for all but the blind.
+	escapes []string
+}
+
+// scene is what a row plays in.
+type scene struct {
+	testing.TB
+	b      *Backend
+	policy tranca.Policy
+	// canary is planted on the host and told to nobody inside; mark is in the
+	// arguments of everything that the row starts.
+	canary, mark string
+	vars         map[string]any
+	// effect decides an attempt by what it did on the host, whatever the
+	// program says.
+	effect map[string]func() bool
+	blind  map[string]string
+	bare   bool
+	tty    *os.File // the controlling terminal of a bare program
+}
+
+// report is what a program told.
+type report struct {
+	attempts map[string]bool   // whether it escaped
+	values   map[string]string // what it said of attempts and twins
+	broken   []string
+	twins    int
+	exit     tranca.Exit
+	usage    tranca.Usage
+	text     string
+}
+
+// runRows runs a table.
+func runRows(t *testing.T, rows []row) {
+	t.Helper()
+	b := newBackend(t)
+	for _, r := range rows {
+		t.Run(r.id+" "+r.what, func(t *testing.T) { r.run(t, b) })
+	}
+}
+
+func (r *row) run(t *testing.T, b *Backend) {
+	for _, part := range r.needs {
+		b.needs(t, part)
+	}
+	s := r.newScene(t, b, false)
+	got := s.play(r, nil)
+	got.sound(t, "in the sandbox")
+	for _, name := range slices.Sorted(maps.Keys(got.attempts)) {
+		if got.attempts[name] {
+			t.Errorf("%s: escaped: %s", name, got.values[name])
+		}
+	}
+	if r.check != nil {
+		r.check(s, got)
+	}
+	shown := maps.Clone(s.blind)
+	for _, c := range r.controls {
+		for _, name := range c.expected(got, s.blind) {
+			shown[name] = c.what
+		}
+	}
+	for name := range got.attempts {
+		if _, ok := shown[name]; !ok {
+			t.Errorf("%s: no control lets it escape, so that it is denied shows nothing", name)
+		}
+	}
+	for _, c := range r.controls {
+		t.Run("without "+c.what, func(t *testing.T) { r.control(t, b, c, got) })
+	}
+}
+
+// control runs the row once more and wants to see it escape.
+func (r *row) control(t *testing.T, b *Backend, c control, contained *report) {
+	if c.root {
+		require.Root(t)
+	}
+	s := r.newScene(t, b, c.bare())
+	maps.Copy(s.vars, c.vars)
+	if c.policy != nil {
+		c.policy(&s.policy)
+	}
+	got := s.play(r, c.weaken)
+	got.sound(t, "without "+c.what)
+	for _, name := range c.expected(contained, s.blind) {
+		if escaped, ok := got.attempts[name]; !ok || !escaped {
+			t.Errorf("%s: denied also without %s: %s", name, c.what, got.values[name])
+		}
+	}
+}
+
+// bare reports whether the control runs on the host itself.
+func (c *control) bare() bool { return c.weaken == nil && c.policy == nil && c.vars == nil }
+
+// expected are the attempts that a control lets escape.
+func (c *control) expected(got *report, blind map[string]string) []string {
+	if c.escapes != nil {
+		return c.escapes
+	}
+	var all []string
+	for name := range got.attempts {
+		if blind[name] == "" {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+// sound checks that the program ran to its end and its twins worked.
+func (r *report) sound(t testing.TB, where string) {
+	t.Helper()
+	if !r.exit.Success() {
+		t.Errorf("%s the program ended with %s:\n%s", where, r.exit, r.text)
+	}
+	if len(r.broken) > 0 || r.twins == 0 {
+		t.Errorf("%s %d allowed acts worked, and these failed: %q\n%s", where, r.twins, r.broken, r.text)
+	}
+}
+
+func (r *row) newScene(t testing.TB, b *Backend, bare bool) *scene {
+	t.Helper()
+	s := &scene{
+		TB: t, b: b, policy: testPolicy(b), bare: bare,
+		canary: "canary-" + rand.Text(), mark: "mark-" + rand.Text(),
+		effect: map[string]func() bool{}, blind: map[string]string{},
+	}
+	maps.Copy(s.blind, r.blind)
+	s.vars = map[string]any{
+		"mark": s.mark, "bare": bare, "root": os.Geteuid() == 0, "nr": callNumbers,
+		"single": b.host.ids == nil,
+	}
+	if r.scene != nil {
+		r.scene(s)
+	}
+	return s
+}
+
+// play runs the row's programs and reads what they tell.
+func (s *scene) play(r *row, weaken func(*plan)) *report {
+	s.Helper()
+	got := &report{attempts: map[string]bool{}, values: map[string]string{}}
+	if s.bare {
+		s.playBare(r.program, got)
+		if r.after != "" {
+			s.playBare(r.after, got)
+		}
+	} else {
+		sb := s.open(weaken)
+		s.playIn(sb, r.program, got)
+		if r.after != "" {
+			s.playIn(sb, r.after, got)
+		}
+		closeBox(s, sb)
+	}
+	for name, happened := range s.effect {
+		if _, tried := got.attempts[name]; tried {
+			got.attempts[name] = happened()
+		}
+	}
+	return got
+}
+
+// open makes a sandbox of the scene's policy.
+func (s *scene) open(weaken func(*plan)) tranca.Sandbox {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	s.b.weaken = weaken
+	defer func() { s.b.weaken = nil }()
+	sb, err := s.b.Create(ctx, tranca.Spec{ID: "i00000000000000000000", Policy: s.policy})
+	if err != nil {
+		s.Fatal(err)
+	}
+	return sb
+}
+
+func closeBox(t testing.TB, sb tranca.Sandbox) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := sb.Close(ctx); err != nil {
+		t.Errorf("close: %v", err)
+	}
+}
+
+// argv is the command that runs a program of the suite.
+func (s *scene) argv(program string) []string {
+	s.Helper()
+	vars, err := json.Marshal(s.vars)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return []string{"/usr/bin/python3", "-I", "-c", prelude + program, string(vars)}
+}
+
+func (s *scene) playIn(sb tranca.Sandbox, program string, got *report) {
+	s.Helper()
+	out := s.runIn(sb, s.argv(program)...)
+	got.exit, got.usage = out.exit, out.usage
+	got.take(s, out.out, out.stderr)
+}
+
+// runIn runs a command to its end.
+func (s *scene) runIn(sb tranca.Sandbox, args ...string) outcome {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	var out, errs bytes.Buffer
+	proc, err := sb.Start(ctx, tranca.Command{Args: args, Stdout: &out, Stderr: &errs})
+	if err != nil {
+		s.Fatal(err)
+	}
+	exit, err := proc.Wait(ctx)
+	if err != nil {
+		s.Fatalf("wait: %v\n%s", err, errs.String())
+	}
+	u, err := sb.Usage(ctx)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return outcome{exit, out.String(), errs.String(), u}
+}
+
+// playBare runs a program as a child of the test, with nothing around it.
+func (s *scene) playBare(program string, got *report) {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	argv := s.argv(program)
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Dir = s.TempDir()
+	cmd.Env = append(os.Environ(), "HOME="+cmd.Dir, "TMPDIR="+cmd.Dir)
+	cmd.WaitDelay = 2 * time.Second
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if s.tty != nil {
+		cmd.Stdin, cmd.SysProcAttr.Setctty = s.tty, true
+	}
+	err := cmd.Run()
+	got.exit = tranca.Exit{Reason: tranca.EndExited}
+	if err != nil {
+		got.exit = tranca.Exit{Code: cmd.ProcessState.ExitCode(), Reason: tranca.EndExited}
+	}
+	got.take(s, out.String(), errs.String())
+}
+
+// take reads a program's lines.
+func (r *report) take(s *scene, out, errs string) {
+	r.text += out + errs
+	for line := range strings.Lines(out) {
+		f := strings.SplitN(strings.TrimSpace(line), "\t", 4)
+		if len(f) != 4 {
+			continue
+		}
+		name := f[1]
+		r.values[name] = f[3]
+		switch f[0] + " " + f[2] {
+		case "attempt escaped":
+			r.attempts[name] = true
+		case "attempt denied":
+			r.attempts[name] = r.attempts[name] || false
+		case "attempt read":
+			r.attempts[name] = r.attempts[name] || strings.Contains(f[3], s.canary)
+		case "twin ok":
+			r.twins++
+		case "twin broken":
+			r.broken = append(r.broken, name+": "+f[3])
+		}
+	}
+}
+
+// needs asks for a part of the host, as this backend found it.
+func (b *Backend) needs(t testing.TB, part string) {
+	t.Helper()
+	g := map[string]tranca.Item{
+		"memory limit": tranca.ItemMemory, "pids limit": tranca.ItemPIDs, "cpu limit": tranca.ItemCPUs,
+		"cpu time limit": tranca.ItemCPUTime,
+	}
+	switch item := g[part]; {
+	case part == "root":
+		require.Root(t)
+	case part == "ids":
+		require.Check(t, "subids", b.host.ids != nil, b.host.idsMissing)
+	case item != "":
+		require.Check(t, "cgroup", b.host.report.Holds(item), b.host.report.Find(item).Missing)
+	default:
+		t.Fatalf("no part %q", part)
+	}
+}
+
+// unfiltered, unlocked and asAgent take single layers away.
+func unfiltered(pl *plan) { pl.boot.Filter = allowAll }
+
+func unlocked(pl *plan) { pl.boot.Landlock = -1 }
+
+// asAgent runs the code as the agent's user.
+func asAgent(pl *plan) { pl.boot.CodeUID, pl.boot.CodeGID = pl.boot.AgentUID, pl.boot.AgentUID }
+
+func all(weaken ...func(*plan)) func(*plan) {
+	return func(pl *plan) {
+		for _, w := range weaken {
+			w(pl)
+		}
+	}
+}
+
+// callNumbers are the system calls that programs make by number.
+var callNumbers = map[string]int{
+	"unshare": unix.SYS_UNSHARE, "setns": unix.SYS_SETNS, "clone": unix.SYS_CLONE, "clone3": unix.SYS_CLONE3,
+	"add_key": unix.SYS_ADD_KEY, "request_key": unix.SYS_REQUEST_KEY, "keyctl": unix.SYS_KEYCTL,
+	"bpf": unix.SYS_BPF, "perf_event_open": unix.SYS_PERF_EVENT_OPEN, "userfaultfd": unix.SYS_USERFAULTFD,
+	"io_uring_setup": unix.SYS_IO_URING_SETUP, "io_uring_enter": unix.SYS_IO_URING_ENTER,
+	"io_uring_register": unix.SYS_IO_URING_REGISTER, "ptrace": unix.SYS_PTRACE,
+	"process_vm_readv": unix.SYS_PROCESS_VM_READV, "process_vm_writev": unix.SYS_PROCESS_VM_WRITEV,
+	"pidfd_open": unix.SYS_PIDFD_OPEN, "pidfd_getfd": unix.SYS_PIDFD_GETFD,
+	"init_module": unix.SYS_INIT_MODULE, "kexec_load": unix.SYS_KEXEC_LOAD, "swapon": unix.SYS_SWAPON,
+	"swapoff": unix.SYS_SWAPOFF, "reboot": unix.SYS_REBOOT, "settimeofday": unix.SYS_SETTIMEOFDAY,
+	"syslog": unix.SYS_SYSLOG, "acct": unix.SYS_ACCT, "quotactl": unix.SYS_QUOTACTL,
+	"delete_module": unix.SYS_DELETE_MODULE, "clock_settime": unix.SYS_CLOCK_SETTIME,
+	"personality": unix.SYS_PERSONALITY, "mount": unix.SYS_MOUNT, "umount2": unix.SYS_UMOUNT2,
+	"pivot_root": unix.SYS_PIVOT_ROOT, "fsopen": unix.SYS_FSOPEN, "fsconfig": unix.SYS_FSCONFIG,
+	"fsmount": unix.SYS_FSMOUNT, "open_tree": unix.SYS_OPEN_TREE, "move_mount": unix.SYS_MOVE_MOUNT,
+	"mount_setattr": unix.SYS_MOUNT_SETATTR, "chroot": unix.SYS_CHROOT, "openat2": unix.SYS_OPENAT2,
+	"fchmodat2": unix.SYS_FCHMODAT2, "mknodat": unix.SYS_MKNODAT, "open_by_handle_at": unix.SYS_OPEN_BY_HANDLE_AT,
+	"name_to_handle_at": unix.SYS_NAME_TO_HANDLE_AT, "mlockall": unix.SYS_MLOCKALL,
+	"memfd_create": unix.SYS_MEMFD_CREATE, "execveat": unix.SYS_EXECVEAT, "shmget": unix.SYS_SHMGET,
+	"shmat": unix.SYS_SHMAT, "shmctl": unix.SYS_SHMCTL, "msgget": unix.SYS_MSGGET, "msgctl": unix.SYS_MSGCTL,
+	"mq_open": unix.SYS_MQ_OPEN, "mq_unlink": unix.SYS_MQ_UNLINK, "sched_setscheduler": unix.SYS_SCHED_SETSCHEDULER,
+	"prctl": unix.SYS_PRCTL, "capset": unix.SYS_CAPSET, "setresuid": unix.SYS_SETRESUID, "ioprio_set": unix.SYS_IOPRIO_SET,
+	"sync": unix.SYS_SYNC, "syncfs": unix.SYS_SYNCFS, "socket": unix.SYS_SOCKET, "setgroups": unix.SYS_SETGROUPS,
+}

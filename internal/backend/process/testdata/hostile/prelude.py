@@ -1,0 +1,108 @@
+# What every hostile program begins with. It tells what it tried line by line:
+#   attempt <name> escaped|denied|read <value>
+#   twin <name> ok|broken <value>
+# A twin is the same path with an allowed act: where it is broken, "denied" of
+# the attempts means nothing.
+import ctypes, errno, fcntl, glob, json, os, resource, signal, socket, stat, struct, subprocess, sys, threading, time
+
+V = json.loads(sys.argv[1])
+libc = ctypes.CDLL(None, use_errno=True)
+libc.syscall.restype = ctypes.c_long
+
+
+def call(name, *args):
+    "Makes a system call by its name."
+    nr = V['nr'][name] if isinstance(name, str) else name
+    args = [ctypes.c_long(a) if isinstance(a, int) else a for a in args]
+    r = libc.syscall(ctypes.c_long(nr), *args)
+    if r == -1:
+        e = ctypes.get_errno()
+        raise OSError(e, os.strerror(e))
+    return r
+
+
+def tell(kind, name, verdict, value):
+    line = '%s\t%s\t%s\t%s\n' % (kind, name, verdict, json.dumps(str(value)[:6000]))
+    os.write(1, line.encode())
+
+
+def attempt(name, f, *args):
+    "Escaped where f returns, denied where it raises."
+    try:
+        v = f(*args)
+    except BaseException as e:
+        tell('attempt', name, 'denied', '%s: %s' % (type(e).__name__, e))
+    else:
+        tell('attempt', name, 'escaped', v)
+
+
+def reached(name, f, *args):
+    "Escaped where the call came through to the kernel, whatever it said then."
+    try:
+        v = f(*args)
+    except OSError as e:
+        denied = e.errno in (errno.EPERM, errno.EACCES, errno.ENOSYS)
+        tell('attempt', name, 'denied' if denied else 'escaped', e)
+    else:
+        tell('attempt', name, 'escaped', v)
+
+
+def reads(name, f, *args):
+    "Escaped where what f returns holds the canary, which the program does not know."
+    try:
+        tell('attempt', name, 'read', f(*args))
+    except BaseException as e:
+        tell('attempt', name, 'denied', '%s: %s' % (type(e).__name__, e))
+
+
+def twin(name, f, *args):
+    try:
+        tell('twin', name, 'ok', f(*args))
+    except BaseException as e:
+        tell('twin', name, 'broken', '%s: %s' % (type(e).__name__, e))
+
+
+def expect(what, so):
+    if not so:
+        raise AssertionError(what)
+
+
+def forked(f, *args):
+    "Calls f in a child, so that what it does to itself stays there."
+    r, w = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            answer = {'v': str(f(*args))}
+        except OSError as e:
+            answer = {'e': e.errno or 1, 's': e.strerror or str(e)}
+        except BaseException as e:
+            answer = {'e': errno.EPROTO, 's': '%s: %s' % (type(e).__name__, e)}
+        os.write(w, json.dumps(answer).encode())
+        os._exit(0)
+    os.close(w)
+    got = b''
+    while chunk := os.read(r, 65536):
+        got += chunk
+    os.close(r)
+    _, status = os.waitpid(pid, 0)
+    if not got:
+        raise ChildProcessError('child ended with status %d' % status)
+    answer = json.loads(got)
+    if 'e' in answer:
+        raise OSError(answer['e'], answer['s'])
+    return answer['v']
+
+
+def read(path, n=4096):
+    with open(path, 'rb') as f:
+        return f.read(n)
+
+
+def write(path, data=b'x'):
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT, 0o644)
+    try:
+        return os.write(fd, data)
+    finally:
+        os.close(fd)
+
