@@ -74,6 +74,7 @@ func (g *Group) removeLeaves() error {
 
 // killEverybody kills code and agent in the leaves that are still there.
 func (g *Group) killEverybody(ctx context.Context) error {
+	defer urgently()()
 	var places []place
 	for _, l := range g.leaves {
 		if err := quiet(l.place, l.v2); err != nil {
@@ -81,11 +82,16 @@ func (g *Group) killEverybody(ctx context.Context) error {
 		}
 		if !l.v2 || g.kill == nil {
 			places = append(places, l.place)
-		} else if err := g.killV2(ctx, l.place); err != nil {
+			continue
+		}
+		if err := l.write("cgroup.kill", "1"); err != nil {
+			return err
+		}
+		if err := waitEmpty(ctx, l.place); err != nil {
 			return err
 		}
 	}
-	return killAll(ctx, places, nil)
+	return killAll(ctx, places, nil, g.hurry)
 }
 
 // quiet lifts the CPU quota of a group and stops forks in it, for what it has

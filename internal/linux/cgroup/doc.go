@@ -19,8 +19,17 @@
 //	BASE/tranca-ID/NAME          the code  (v1: memory, pids, cpu, cpuacct)
 //	BASE/tranca-ID/NAME.agent    the agent (v1: memory, pids)
 //
-// On a hybrid host the v2 tree brings cgroup.kill and the CPU time of the
+// On a hybrid host v1 can do all that is needed, and v2 is left alone unless
+// it is asked for. Then the v2 tree brings cgroup.kill and the CPU time of the
 // code, and the agent lives in BASE/tranca-ID itself.
+//
+// # Killing
+//
+// Kill stops all forks by a bound of no processes, and then kills who is
+// listed, until nobody is. That needs no freezer, and measured the same as
+// freezing and as cgroup.kill: some 150 ms for 500 processes on two CPUs.
+// cgroup.kill is kept for the end of a sandbox, since on some kernels a group
+// that was killed by it kills newcomers; see tryKill.
 //
 // # Joining
 //

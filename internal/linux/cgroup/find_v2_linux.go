@@ -19,18 +19,19 @@ type candidate struct {
 	move bool
 }
 
-// findV2 finds a place in the v2 tree. It serves the controllers that no v1
-// hierarchy carries, and in any case cgroup.kill and the CPU time.
+// findV2 finds a place in the v2 tree, where it can bring something that v1
+// does not.
 func (f *finder) findV2(t *Tree) error {
 	i := slices.IndexFunc(f.mounts, func(m mount) bool { return m.v2 })
 	if i < 0 {
 		return nil
 	}
-	m := f.mounts[i]
 	need := f.needV2()
-	if len(need) == 0 && f.NoV2 {
+	s := &t.support
+	if len(need) == 0 && s.CPUTime.Held && s.PIDs.Held && !f.V2 {
 		return nil
 	}
+	m := f.mounts[i]
 	best, err := f.bestV2(m, need)
 	if err != nil {
 		return err
@@ -41,9 +42,29 @@ func (f *finder) findV2(t *Tree) error {
 		}
 	}
 	for c, feature := range best.features {
-		*t.support.of(c) = feature
+		// What v1 can do it does, but for the CPU time: that costs v1 a group.
+		if into := s.of(c); feature.Held || !into.Held {
+			*into = feature
+		}
+	}
+	if best.h != nil && best.h.has(ctlCPUAcct) {
+		if err := t.dropV1(ctlCPUAcct); err != nil {
+			return errors.Join(err, best.h.close())
+		}
 	}
 	t.v2 = best.h
+	return nil
+}
+
+// dropV1 gives up a v1 controller, and its folder if nothing else needs it.
+func (t *Tree) dropV1(controller string) error {
+	for i, h := range t.v1 {
+		h.controllers = slices.DeleteFunc(h.controllers, func(c string) bool { return c == controller })
+		if len(h.controllers) == 0 {
+			t.v1 = slices.Delete(t.v1, i, i+1)
+			return h.close()
+		}
+	}
 	return nil
 }
 

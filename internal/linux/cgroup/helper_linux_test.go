@@ -56,13 +56,17 @@ func TestMain(m *testing.M) {
 
 // helpers are the programs.
 var helpers = map[string]func() error{
-	"sleep":  helpSleep,
-	"spin":   helpSpin,
-	"hog":    helpHog,
-	"forks":  helpForks,
-	"bomb":   helpBomb,
-	"thread": helpThread,
-	"start":  helpStart,
+	"sleep":   helpSleep,
+	"spin":    helpSpin,
+	"hog":     helpHog,
+	"forks":   helpForks,
+	"bomb":    helpBomb,
+	"thread":  helpThread,
+	"start":   helpStart,
+	"serve":   helpServe,
+	"share":   helpShare,
+	"reopen":  helpReopen,
+	"support": helpSupport,
 }
 
 // joinAndExec writes "0" to the first inherited files, then becomes the
@@ -186,20 +190,6 @@ func helpThread() error {
 	return helpSleep()
 }
 
-// helpStart is an agent that starts a program in the v2 leaf of its last
-// file, and in the tasks files before.
-func helpStart() error {
-	files := inherited()
-	dir := files[len(files)-1]
-	cmd := helper(Entry{Tasks: files[:len(files)-1], Dir: dir}, "sleep")
-	cmd.Stdout = os.Stdout
-	if err := cmd.Start(); err != nil {
-		fmt.Println("refused", err)
-		return nil
-	}
-	return cmd.Wait()
-}
-
 // helper makes the command of a helper that lives in a leaf and inherits
 // files.
 func helper(e Entry, mode string, files ...*os.File) *exec.Cmd {
@@ -273,6 +263,15 @@ func alive(t testing.TB, pid int) bool {
 	return len(rest) > 0 && rest[0] != 'Z' && rest[0] != 'X'
 }
 
+// forTest fills in the supervisor and the delegated folders.
+func (o Options) forTest(s *supervisor.Supervisor) Options {
+	o.ID, o.Note, o.Bus = s.ID(), Note(s), "none"
+	if paths := os.Getenv(pathsEnv); paths != "" {
+		o.Paths = strings.Split(paths, ":")
+	}
+	return o
+}
+
 // newTree finds a tree for a test, and checks at its end that no folder of it
 // is left.
 func newTree(t testing.TB, o Options) *Tree {
@@ -281,11 +280,7 @@ func newTree(t testing.TB, o Options) *Tree {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.ID, o.Note = s.ID(), Note(s)
-	if paths := os.Getenv(pathsEnv); paths != "" {
-		o.Paths = strings.Split(paths, ":")
-	}
-	tree, err := Find(o)
+	tree, err := Find(o.forTest(s))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -358,10 +353,11 @@ func create(t testing.TB, tree *Tree, name string, l Limits) *Group {
 	return g
 }
 
-// bothKinds runs a test with the v2 tree, where there is one, and without.
+// bothKinds runs a test with what Find prefers, and with the v2 tree of a
+// hybrid host beside v1. On other hosts the two are the same.
 func bothKinds(t *testing.T, test func(t *testing.T, tree *Tree)) {
 	t.Helper()
-	for name, o := range map[string]Options{"all": {}, "v1 alone": {NoV2: true}} {
+	for name, o := range map[string]Options{"as found": {}, "with v2": {V2: true}} {
 		t.Run(name, func(t *testing.T) { test(t, needTree(t, o)) })
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,15 +32,15 @@ func (g *Group) Kill(ctx context.Context) error {
 }
 
 func (g *Group) killCode(ctx context.Context) error {
-	// A dying process needs CPU time too: 500 of them at a tenth of a CPU
-	// would take seconds.
-	if g.cpu != nil && g.limits.MilliCPUs > 0 {
-		if err := setQuota(g.cpu.place, g.cpu.v2, 0); err != nil {
+	defer urgently()()
+	if g.killsByKernel() {
+		if err := g.kill.write("cgroup.kill", "1"); err != nil {
 			return err
 		}
-	}
-	if g.killsByKernel() {
-		if err := g.killV2(ctx, g.kill.place); err != nil {
+		if err := g.hurry(); err != nil {
+			return err
+		}
+		if err := waitEmpty(ctx, g.kill.place); err != nil {
 			return err
 		}
 	}
@@ -50,24 +51,65 @@ func (g *Group) killCode(ctx context.Context) error {
 	return g.killListed(ctx, places, g.listed(forAgent))
 }
 
+// urgently puts the calling thread before all others of this process's CPU
+// group, if it may, until the returned function is called. On a busy host 500
+// processes could not be signalled in half a second otherwise.
+func urgently() (end func()) {
+	runtime.LockOSThread()
+	before, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
+	if err == nil {
+		err = unix.Setpriority(unix.PRIO_PROCESS, 0, -20)
+	}
+	return func() {
+		if err == nil {
+			// The system call gives 20 minus the nice value.
+			_ = unix.Setpriority(unix.PRIO_PROCESS, 0, 20-before)
+		}
+		runtime.UnlockOSThread()
+	}
+}
+
 // killsByKernel reports whether Kill uses cgroup.kill. It does only where forks
 // can't be stopped: a group that was killed so may be dead to newcomers, see
 // tryKill, and a sandbox lives on after Kill.
 func (g *Group) killsByKernel() bool { return g.kill != nil && g.pids == nil }
 
-// restore puts back the limits that Kill had to change.
-func (g *Group) restore() error {
-	if g.cpu != nil && g.limits.MilliCPUs > 0 {
-		return setQuota(g.cpu.place, g.cpu.v2, g.limits.MilliCPUs)
+// hold leaves the code hardly any CPU time while it is being signalled.
+func (g *Group) hold() error {
+	if g.cpu == nil || g.limits.MilliCPUs == 0 {
+		return nil
 	}
-	return nil
+	return setQuota(g.cpu.place, g.cpu.v2, 1)
 }
 
-// killV2 kills by the kernel's own means, which no fork escapes.
-func (g *Group) killV2(ctx context.Context, p place) error {
-	if err := p.write("cgroup.kill", "1"); err != nil {
-		return err
+// hurry lifts the CPU quota, and gives those who have to die the greatest
+// share of the CPUs, so that they do it also on a busy host: dying takes time
+// too, and 500 processes at a tenth of a CPU would take seconds.
+func (g *Group) hurry() error {
+	if g.cpu == nil || g.limits.MilliCPUs == 0 {
+		return nil
 	}
+	file, value := "cpu.shares", "262144"
+	if g.cpu.v2 {
+		file, value = "cpu.weight", "10000"
+	}
+	return errors.Join(setQuota(g.cpu.place, g.cpu.v2, 0), g.cpu.write(file, value))
+}
+
+// restore undoes hold and hurry.
+func (g *Group) restore() error {
+	if g.cpu == nil || g.limits.MilliCPUs == 0 {
+		return nil
+	}
+	file, value := "cpu.shares", "1024"
+	if g.cpu.v2 {
+		file, value = "cpu.weight", "100"
+	}
+	return errors.Join(g.cpu.write(file, value), setQuota(g.cpu.place, g.cpu.v2, g.limits.MilliCPUs))
+}
+
+// waitEmpty waits until nobody lives in a v2 group.
+func waitEmpty(ctx context.Context, p place) error {
 	var w waiter
 	for {
 		populated, err := p.value("cgroup.events", "populated")
@@ -106,19 +148,22 @@ func (g *Group) killListed(ctx context.Context, places, spared []place) error {
 	if err != nil || len(victims) == 0 {
 		return err
 	}
+	if err := g.hold(); err != nil {
+		return err
+	}
 	if g.pids != nil {
 		// Without new processes the killing comes to an end, however fast
 		// they fork.
-		thaw, err := g.stopForks()
+		undo, err := g.stopForks()
 		if err != nil {
 			return err
 		}
-		if err := killAll(ctx, places, spared); err != nil {
+		if err := killAll(ctx, places, spared, g.hurry); err != nil {
 			return err
 		}
-		return thaw()
+		return undo()
 	}
-	return killAll(ctx, places, spared)
+	return killAll(ctx, places, spared, g.hurry)
 }
 
 // stopForks sets the bound on processes to none, and returns what sets it
@@ -172,8 +217,9 @@ func list(places, spared []place) ([]int, error) {
 	return slices.Compact(all), nil
 }
 
-// killAll signals all listed processes until none is listed.
-func killAll(ctx context.Context, places, spared []place) error {
+// killAll signals all listed processes until none is listed. When all have
+// been signalled once it calls hurry, which may be nil.
+func killAll(ctx context.Context, places, spared []place, hurry func() error) error {
 	var w waiter
 	signalled := map[int]bool{}
 	for round := 0; ; round++ {
@@ -192,6 +238,11 @@ func killAll(ctx context.Context, places, spared []place) error {
 		}
 		for _, pid := range fresh {
 			signalled[pid] = true
+		}
+		if round == 0 && hurry != nil {
+			if err := hurry(); err != nil {
+				return err
+			}
 		}
 		if err := w.wait(ctx); err != nil {
 			return fmt.Errorf("processes are left in %s: %w", describe(places), err)
@@ -239,14 +290,16 @@ func killBatch(pids []int, places, spared []place) error {
 // waiter sleeps a little longer each time.
 type waiter struct{ last time.Duration }
 
+// wait sleeps in the calling thread: the runtime's timers are served by other
+// threads, which have no more share of a busy host than anybody else.
 func (w *waiter) wait(ctx context.Context) error {
-	w.last = min(max(w.last*3/2, 200*time.Microsecond), 4*time.Millisecond)
-	select {
-	case <-ctx.Done():
+	if ctx.Err() != nil {
 		return context.Cause(ctx)
-	case <-time.After(w.last):
-		return nil
 	}
+	w.last = min(max(w.last*3/2, 200*time.Microsecond), 4*time.Millisecond)
+	t := unix.NsecToTimespec(int64(w.last))
+	_ = unix.Nanosleep(&t, nil) // a signal may end it early
+	return nil
 }
 
 // describe joins places for a message.

@@ -38,6 +38,7 @@ func TestKillForkBomb(t *testing.T) {
 				want1, w string
 			}{
 				{g.cpu, "cpu.cfs_quota_us", "cpu.max", "10000\n", "10000 100000\n"},
+				{g.cpu, "cpu.shares", "cpu.weight", "1024\n", "100\n"},
 				{g.pids, "pids.max", "pids.max", "500\n", "500\n"},
 			} {
 				file, want := c.v1, c.want1

@@ -112,7 +112,7 @@ func empty(ctx context.Context, p place, v2 bool) error {
 		if err := empty(ctx, sub, v2); err != nil {
 			return err
 		}
-		if err := killAll(ctx, []place{sub}, nil); err != nil {
+		if err := killAll(ctx, []place{sub}, nil, nil); err != nil {
 			return err
 		}
 		var w waiter
