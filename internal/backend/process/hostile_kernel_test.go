@@ -179,6 +179,7 @@ twin('its status', lambda: read('/proc/1/status'))
 		after: `
 twin('another program starts', lambda: expect('init', read('/proc/1/comm') == b'init\n' and os.getpid() > 2))
 `,
+		holds: []control{{what: "Landlock", weaken: unlocked}},
 		controls: []control{{
 			what: "init as its target", weaken: unfiltered, vars: map[string]any{"target": "child"},
 		}},

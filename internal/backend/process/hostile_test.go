@@ -42,6 +42,8 @@ type row struct {
 	// after is a second program in the same sandbox; its lines join those of
 	// the first.
 	after string
+	// holds take single layers away, under which it must be denied all the same.
+	holds []control
 	// controls take the boundary away.
 	controls []control
 	// blind are attempts that no control lets escape on every host, each with
@@ -110,12 +112,7 @@ func (r *row) run(t *testing.T, b *Backend) {
 	}
 	s := r.newScene(t, b, false)
 	got := s.play(r, nil)
-	got.sound(t, "in the sandbox")
-	for _, name := range slices.Sorted(maps.Keys(got.attempts)) {
-		if got.attempts[name] {
-			t.Errorf("%s: escaped: %s", name, got.values[name])
-		}
-	}
+	got.contained(t, "in the sandbox")
 	if r.check != nil {
 		r.check(s, got)
 	}
@@ -129,6 +126,11 @@ func (r *row) run(t *testing.T, b *Backend) {
 		if _, ok := shown[name]; !ok {
 			t.Errorf("%s: no control lets it escape, so that it is denied shows nothing", name)
 		}
+	}
+	for _, c := range r.holds {
+		t.Run("also without "+c.what, func(t *testing.T) {
+			r.newScene(t, b, false).play(r, c.weaken).contained(t, "without "+c.what)
+		})
 	}
 	for _, c := range r.controls {
 		t.Run("without "+c.what, func(t *testing.T) { r.control(t, b, c, got) })
@@ -169,6 +171,17 @@ func (c *control) expected(got *report, blind map[string]string) []string {
 		}
 	}
 	return all
+}
+
+// contained checks that every attempt was denied.
+func (r *report) contained(t testing.TB, where string) {
+	t.Helper()
+	r.sound(t, where)
+	for _, name := range slices.Sorted(maps.Keys(r.attempts)) {
+		if r.attempts[name] {
+			t.Errorf("%s: escaped %s: %s", name, where, r.values[name])
+		}
+	}
 }
 
 // sound checks that the program ran to its end and its twins worked.

@@ -144,6 +144,10 @@ func (s *Script) Rlimit(resource int, soft, hard uint64) {
 	s.do("rlimit", unix.SYS_PRLIMIT64, 0, uintptr(resource), uintptr(unsafe.Pointer(l)), 0)
 }
 
+// Undumpable closes the child's memory, descriptors and namespaces to others
+// of its user.
+func (s *Script) Undumpable() { s.do("close to others", unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 0) }
+
 // Umask sets the file mode creation mask.
 func (s *Script) Umask(mask uintptr) { s.do("umask", unix.SYS_UMASK, mask) }
 

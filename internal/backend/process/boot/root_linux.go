@@ -347,6 +347,9 @@ func (t *tree) startInit() (forkexec.Child, error) {
 	s.Mount("proc", path.Join(stage, "proc"), unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC)
 	s.ParentDeathSignal(unix.SIGKILL)
 	s.Name("init")
+	// It still has the agent's memory and descriptors, and where only one user
+	// is to be had, the code's user.
+	s.Undumpable()
 	s.NoNewPrivileges()
 	s.ClearAmbient()
 	s.Capabilities(0)
