@@ -2,6 +2,8 @@ package app
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 
 	"tranca"
 	"tranca/internal/backend"
@@ -16,9 +18,16 @@ func Backends() (*backend.Registry, error) {
 		made(process.SubprocessName, tranca.LevelSubprocess, func() (tranca.Backend, error) {
 			return process.NewSubprocess(process.SubprocessOptions{})
 		}),
-		made(process.Name, tranca.LevelProcess, func() (tranca.Backend, error) { return process.New(process.Options{}) }),
+		made(process.Name, tranca.LevelProcess, func() (tranca.Backend, error) {
+			return process.New(process.Options{CgroupPaths: filepath.SplitList(os.Getenv(cgroupVariable))})
+		}),
 	)
 }
+
+// cgroupVariable names the variable by which whoever runs tranca names control
+// groups that were delegated to them, separated by colons, where no service
+// manager does it. It says where limits are made, never how high they are.
+const cgroupVariable = "TRANCA_CGROUP"
 
 // made returns the backend that the function makes, or one that says why there
 // is none.

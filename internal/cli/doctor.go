@@ -215,7 +215,7 @@ func (a *app) printBackend(p palette, v backendView) {
 		a.printGuarantee(p, g)
 	}
 	for _, key := range slices.Sorted(maps.Keys(v.Facts)) {
-		fmt.Fprintf(a.Stdout, "    %-20s %s\n", key+":", terminal.Clean(v.Facts[key]))
+		fmt.Fprintf(a.Stdout, "    %s: %s\n", key, terminal.Clean(v.Facts[key]))
 	}
 }
 
@@ -262,5 +262,8 @@ func (a *app) printMends(d diagnosis) {
 			fmt.Fprintf(a.Stdout, "  %s\n", terminal.Clean(strings.TrimRight(line, "\n")))
 		}
 		fmt.Fprintf(a.Stdout, "      for %s\n", strings.Join(items[mend], ", "))
+	}
+	if d.Host.UID != 0 {
+		fmt.Fprintln(a.Stdout, "  `tranca setup --print` shows what root can do about it once and for all.")
 	}
 }

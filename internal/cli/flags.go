@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -13,43 +14,47 @@ import (
 	"tranca/internal/policy"
 )
 
-// valueFlag is a flag whose value becomes a part of [policy.Overrides].
+// valueFlag is a flag whose value becomes a part of [policy.Overrides]. The
+// word in backquotes in its usage stands for the value.
 type valueFlag struct {
-	name, value, usage string
-	set                func(o *policy.Overrides, text string) error
+	name, usage string
+	set         func(o *policy.Overrides, text string) error
 }
 
-// limitFlags are the flags for limits, in the order of the help.
+// limitFlags are the flags for limits.
 func limitFlags() []valueFlag {
+	l := policy.Default().Limits
+	size := func(n int64) string { return " (" + policy.FormatSize(n) + ")" }
+	count := func(n int64) string { return " (" + strconv.FormatInt(n, 10) + ")" }
 	return []valueFlag{
-		{"timeout", "30s", "wall-clock time of the run", into(policy.ParseDuration, func(o *policy.Overrides) **time.Duration { return &o.Wall })},
-		{"cpu-time", "30s", "CPU time of all processes together", into(policy.ParseDuration, func(o *policy.Overrides) **time.Duration { return &o.CPUTime })},
-		{"cpus", "0.5", "share of CPUs", into(policy.ParseCPUs, func(o *policy.Overrides) **int64 { return &o.MilliCPUs })},
-		{"memory", "256MiB", "memory of all processes together", into(policy.ParseSize, func(o *policy.Overrides) **int64 { return &o.Memory })},
-		{"pids", "64", "processes and threads at one moment", into(parseCount, func(o *policy.Overrides) **int64 { return &o.Processes })},
-		{"open-files", "256", "open files of each process", into(parseCount, func(o *policy.Overrides) **int64 { return &o.OpenFiles })},
-		{"file-size", "64MiB", "size of any one file", into(policy.ParseSize, func(o *policy.Overrides) **int64 { return &o.FileSize })},
-		{"disk", "64MiB", "space of /work, /tmp and /dev/shm together", into(policy.ParseSize, func(o *policy.Overrides) **int64 { return &o.DiskSize })},
-		{"inodes", "16384", "files and folders in that space", into(parseCount, func(o *policy.Overrides) **int64 { return &o.DiskInodes })},
-		{"output-limit", "1MiB", "bytes kept of each of stdout and stderr", into(policy.ParseSize, func(o *policy.Overrides) **int64 { return &o.Output })},
+		{"timeout", "end it after this `TIME` (" + policy.FormatDuration(l.Wall) + ")", into(policy.ParseDuration, func(o *policy.Overrides) **time.Duration { return &o.Wall })},
+		{"cpu-time", "end it when all processes together used this `TIME` on CPUs (" + policy.FormatDuration(l.CPUTime) + ")", into(policy.ParseDuration, func(o *policy.Overrides) **time.Duration { return &o.CPUTime })},
+		{"cpus", "share of CPUs: a `NUMBER` such as 0.5 (" + policy.FormatCPUs(l.MilliCPUs) + ")", into(policy.ParseCPUs, func(o *policy.Overrides) **int64 { return &o.MilliCPUs })},
+		{"memory", "end it when all processes together need more than this `SIZE`" + size(l.Memory), into(policy.ParseSize, func(o *policy.Overrides) **int64 { return &o.Memory })},
+		{"pids", "at most this `NUMBER` of processes and threads at once" + count(l.Processes), into(parseCount, func(o *policy.Overrides) **int64 { return &o.Processes })},
+		{"open-files", "at most this `NUMBER` of open files in each process" + count(l.OpenFiles), into(parseCount, func(o *policy.Overrides) **int64 { return &o.OpenFiles })},
+		{"file-size", "no file larger than this `SIZE`" + size(l.FileSize), into(policy.ParseSize, func(o *policy.Overrides) **int64 { return &o.FileSize })},
+		{"disk", "/work, /tmp and /dev/shm together take this `SIZE`" + size(l.Disk.Size), into(policy.ParseSize, func(o *policy.Overrides) **int64 { return &o.DiskSize })},
+		{"inodes", "and this `NUMBER` of files and folders" + count(l.Disk.Inodes), into(parseCount, func(o *policy.Overrides) **int64 { return &o.DiskInodes })},
+		{"output-limit", "keep this `SIZE` of each of stdout and stderr" + size(l.Output.Size), into(policy.ParseSize, func(o *policy.Overrides) **int64 { return &o.Output })},
 	}
 }
 
 // placeFlags are the flags that choose where code runs.
 func placeFlags() []valueFlag {
 	return []valueFlag{
-		{"backend", "NAME", "use this backend and no other", setBackend},
-		{"isolation", "LEVEL", "the lowest isolation level that will do", setFloor},
+		{"backend", "use the backend of this `NAME` and no other", setBackend},
+		{"isolation", "nothing below this isolation `LEVEL`", setFloor},
 	}
 }
 
 // sightFlags are the flags that say what code sees.
 func sightFlags() []valueFlag {
 	return []valueFlag{
-		{"mount", "SRC:DST[:ro|rw]", "show a file or folder of this host, read-only unless rw (repeatable)", addMount},
-		{"env", "NAME=VALUE", "set a variable; nothing is inherited (repeatable)", addEnv},
-		{"workdir", "DIR", "where the code starts, inside", setWorkdir},
-		{"waive", "ITEM", "do without the enforcement of this item (repeatable)", addWaiver},
+		{"mount", "show a file or folder of this host, `SRC:DST[:ro|rw]`, read-only unless rw; may be repeated", addMount},
+		{"env", "set a variable, `NAME=VALUE`; nothing is inherited; may be repeated", addEnv},
+		{"workdir", "start in this `FOLDER` inside", setWorkdir},
+		{"waive", "do without enforcing this `ITEM`; may be repeated", addWaiver},
 	}
 }
 
@@ -132,28 +137,44 @@ func addWaiver(o *policy.Overrides, text string) error {
 	return fmt.Errorf("%w: %q can't be waived; these can: %s", tranca.ErrInvalid, text, strings.Join(words, ", "))
 }
 
-// valueFlags makes the parser's flags. All take their value as it stands.
+// valueFlags makes the parser's flags. All take their value as it stands, and
+// may be repeated: of one that has a single value, the last one counts.
 func valueFlags(category string, all []valueFlag) []cli.Flag {
 	flags := make([]cli.Flag, len(all))
 	for i, f := range all {
-		flags[i] = &cli.StringSliceFlag{
-			Name: f.name, Category: category, HideDefault: true,
-			Usage: f.usage + " `" + f.value + "`",
+		flags[i] = &cli.GenericFlag{
+			Name: f.name, Category: category, Usage: f.usage, HideDefault: true, Value: &values{},
 		}
 	}
 	return flags
 }
 
-// overrides reads what the flags say. Of a flag that is not repeatable, the
-// last one counts.
+// values collects the values of one flag, as they stand.
+type values []string
+
+// Set appends a value.
+func (v *values) Set(text string) error {
+	*v = append(*v, text)
+	return nil
+}
+
+// Get returns the values.
+func (v *values) Get() any { return v }
+
+// String is for the parser's help, which shows no default.
+func (v *values) String() string { return "" }
+
+// overrides reads what the flags say.
 func overrides(c *cli.Command, sets ...[]valueFlag) (policy.Overrides, error) {
 	var o policy.Overrides
-	for _, set := range sets {
-		for _, f := range set {
-			for _, text := range c.StringSlice(f.name) {
-				if err := f.set(&o, text); err != nil {
-					return o, &usageError{c.FullName(), "--" + f.name + ": " + plain(err)}
-				}
+	for _, f := range slices.Concat(sets...) {
+		given, ok := c.Generic(f.name).(*values)
+		if !ok {
+			continue
+		}
+		for _, text := range *given {
+			if err := f.set(&o, text); err != nil {
+				return o, &usageError{c.FullName(), "--" + f.name + ": " + plain(err)}
 			}
 		}
 	}

@@ -35,8 +35,8 @@ Examples:
 
 func (a *app) runCommand() *cli.Command {
 	flags := []cli.Flag{
-		&cli.StringFlag{Name: "code", Aliases: []string{"c"}, Usage: "the program's text `CODE`", HideDefault: true},
-		&cli.StringFlag{Name: "lang", Usage: "the language `NAME`: python, sh, or another that this host has", Value: "python"},
+		&cli.StringFlag{Name: "code", Aliases: []string{"c"}, Usage: "run this `CODE`", HideDefault: true},
+		&cli.StringFlag{Name: "lang", Usage: "the `LANGUAGE` of the code: python, sh, or another that this host has", Value: "python"},
 		&cli.StringFlag{Name: "policy", Usage: "read the policy from `FILE`", HideDefault: true},
 		jsonFlag("print the whole result as JSON, with what was enforced and by what"),
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "say nothing about how the run ended"},

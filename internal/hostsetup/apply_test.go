@@ -129,6 +129,9 @@ func TestDelegationWithoutSystemd(t *testing.T) {
 	if s.Done || Apply(&out, []Step{s}, false) != nil {
 		t.Fatalf("done %v\n%s", s.Done, out.String())
 	}
+	if want := "TRANCA_CGROUP=" + h.path("sys/fs/cgroup/memory/tranca-nobody") + ":"; !strings.Contains(out.String(), want) {
+		t.Errorf("it does not say %q:\n%s", want, out.String())
+	}
 	if !ownedBy(h.path("sys/fs/cgroup/memory/tranca-nobody"), 65534) || !delegation(h).Done {
 		t.Error("the group is not the user's")
 	}

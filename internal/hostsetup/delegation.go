@@ -61,7 +61,8 @@ func delegateUnified(h Host, s Step) Step {
 		fmt.Sprintf("echo '+cpu +memory +pids' > %s/cgroup.subtree_control", base),
 		"mkdir -p " + group,
 		fmt.Sprintf("chown %s %s %s/cgroup.procs %s/cgroup.threads %s/cgroup.subtree_control", h.User, group, group, group, group),
-		fmt.Sprintf("# then, for each shell that is to run tranca: echo PID > %s/cgroup.procs", group),
+		fmt.Sprintf("# Then put each shell that is to run tranca there: echo PID > %s/cgroup.procs", group),
+		tell(group),
 	}
 	return s
 }
@@ -73,20 +74,27 @@ func delegateV1(h Host, s Step) Step {
 	base := h.path("sys/fs/cgroup")
 	s.Why += reboot
 	s.Done = true
-	found := false
+	var groups []string
 	for _, c := range v1Controllers {
 		if _, err := os.Stat(base + "/" + c); err != nil {
 			continue
 		}
-		found = true
 		group := base + "/" + c + "/tranca-" + h.User
 		s.Undo = append(s.Undo, fmt.Sprintf("if [ -d %s ]; then find %s -depth -type d -exec rmdir {} +; fi", group, group))
 		s.Do = append(s.Do, "mkdir -p "+group, fmt.Sprintf("chown -R %s %s", h.User, group))
 		s.Done = s.Done && ownedBy(group, h.UID)
+		groups = append(groups, group)
 	}
-	if !found {
+	s.Do = append(s.Do, tell(groups...))
+	if len(groups) == 0 {
 		s.Done, s.Do = false, nil
 		s.Blocked = "no control groups are mounted under " + base
 	}
 	return s
+}
+
+// tell is a line that says how tranca learns of groups. Where there is no
+// systemd, nobody else would tell it.
+func tell(groups ...string) string {
+	return "# and tell tranca of it: export TRANCA_CGROUP=" + strings.Join(groups, ":")
 }
