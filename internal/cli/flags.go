@@ -181,7 +181,12 @@ func overrides(c *cli.Command, sets ...[]valueFlag) (policy.Overrides, error) {
 	return o, nil
 }
 
-// plain is an error's text without the name of its class in front.
+// plain is an error's text without the name of its class in front, where the
+// rest says all.
 func plain(err error) string {
-	return strings.TrimPrefix(err.Error(), tranca.ErrInvalid.Error()+": ")
+	text := err.Error()
+	for _, class := range []error{tranca.ErrInvalid, tranca.ErrNotFound} {
+		text = strings.TrimPrefix(text, class.Error()+": ")
+	}
+	return text
 }

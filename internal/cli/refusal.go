@@ -19,7 +19,7 @@ func explainError(w io.Writer, err error) {
 		explainRefusal(w, refusal)
 		return
 	}
-	for i, line := range strings.Split(err.Error(), "\n") {
+	for i, line := range strings.Split(plain(err), "\n") {
 		prefix := "tranca: "
 		if i > 0 {
 			prefix = "        "
