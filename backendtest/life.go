@@ -2,6 +2,7 @@ package backendtest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -194,7 +195,7 @@ func (b *box) answers(text string) error {
 	}
 	exit, err := p.Wait(b.context())
 	if err != nil || !exit.Success() || out.String() != text {
-		return fmt.Errorf("%s, %q, %w", exit, out.String(), err)
+		return errors.Join(fmt.Errorf("%s, %q", exit, out.String()), err)
 	}
 	return nil
 }
