@@ -59,7 +59,7 @@ type control struct {
 	// weaken changes the sandbox and policy its policy. Where a control has
 	// none of weaken, policy and vars, the program runs on the bare host, as a
 	// child of the test.
-	weaken func(*plan)
+	weaken weakening
 	policy func(*tranca.Policy)
 	// vars change what the program is given: another target for the same acts.
 	vars map[string]any
@@ -68,6 +68,9 @@ type control struct {
 	// escapes are the attempts that come out; nil stands for all but the blind.
 	escapes []string
 }
+
+// weakening takes something away from a sandbox before it is made.
+type weakening func(*scene, *plan)
 
 // scene is what a row plays in.
 type scene struct {
@@ -82,6 +85,7 @@ type scene struct {
 	// program says.
 	effect map[string]func() bool
 	blind  map[string]string
+	dir    string // a folder on the host, of the row's own
 	bare   bool
 	tty    *os.File // the controlling terminal of a bare program
 }
@@ -203,6 +207,7 @@ func (r *row) newScene(t testing.TB, b *Backend, bare bool) *scene {
 		effect: map[string]func() bool{}, blind: map[string]string{},
 	}
 	maps.Copy(s.blind, r.blind)
+	s.dir = openFolder(t)
 	s.vars = map[string]any{
 		"mark": s.mark, "bare": bare, "root": os.Geteuid() == 0, "nr": callNumbers,
 		"single": b.host.ids == nil,
@@ -213,8 +218,23 @@ func (r *row) newScene(t testing.TB, b *Backend, bare bool) *scene {
 	return s
 }
 
+// openFolder makes a host folder that everybody may enter, other than one of
+// the testing package.
+func openFolder(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "hostile-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
 // play runs the row's programs and reads what they tell.
-func (s *scene) play(r *row, weaken func(*plan)) *report {
+func (s *scene) play(r *row, weaken weakening) *report {
 	s.Helper()
 	got := &report{attempts: map[string]bool{}, values: map[string]string{}}
 	if s.bare {
@@ -239,11 +259,13 @@ func (s *scene) play(r *row, weaken func(*plan)) *report {
 }
 
 // open makes a sandbox of the scene's policy.
-func (s *scene) open(weaken func(*plan)) tranca.Sandbox {
+func (s *scene) open(weaken weakening) tranca.Sandbox {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	s.b.weaken = weaken
+	if weaken != nil {
+		s.b.weaken = func(pl *plan) { weaken(s, pl) }
+	}
 	defer func() { s.b.weaken = nil }()
 	sb, err := s.b.Create(ctx, tranca.Spec{ID: "i00000000000000000000", Policy: s.policy})
 	if err != nil {
@@ -307,7 +329,6 @@ func (s *scene) playBare(program string, got *report) {
 	argv := s.argv(program)
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Dir = s.TempDir()
-	cmd.Env = append(os.Environ(), "HOME="+cmd.Dir, "TMPDIR="+cmd.Dir)
 	cmd.WaitDelay = 2 * time.Second
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	var out, errs bytes.Buffer
@@ -367,18 +388,15 @@ func (b *Backend) needs(t testing.TB, part string) {
 	}
 }
 
-// unfiltered, unlocked and asAgent take single layers away.
-func unfiltered(pl *plan) { pl.boot.Filter = allowAll }
+// unfiltered and unlocked take single layers away.
+func unfiltered(_ *scene, pl *plan) { pl.boot.Filter = allowAll }
 
-func unlocked(pl *plan) { pl.boot.Landlock = -1 }
+func unlocked(_ *scene, pl *plan) { pl.boot.Landlock = -1 }
 
-// asAgent runs the code as the agent's user.
-func asAgent(pl *plan) { pl.boot.CodeUID, pl.boot.CodeGID = pl.boot.AgentUID, pl.boot.AgentUID }
-
-func all(weaken ...func(*plan)) func(*plan) {
-	return func(pl *plan) {
+func all(weaken ...weakening) weakening {
+	return func(s *scene, pl *plan) {
 		for _, w := range weaken {
-			w(pl)
+			w(s, pl)
 		}
 	}
 }

@@ -91,7 +91,7 @@ func run(t testing.TB, b *Backend, p tranca.Policy, args ...string) outcome {
 }
 
 // folder makes a host folder that the test's user owns, reachable by all.
-func folder(t *testing.T, files map[string]string) string {
+func folder(t testing.TB, files map[string]string) string {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {

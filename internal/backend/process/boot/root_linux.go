@@ -24,7 +24,8 @@ const (
 )
 
 // masked are the parts of /proc that tell of the host or of the kernel's keys
-// and addresses.
+// and addresses. The kernel's command line is among them because hosts put
+// tokens and addresses there.
 var masked = []struct {
 	path string
 	dir  bool
@@ -33,7 +34,7 @@ var masked = []struct {
 	{"sched_debug", false}, {"latency_stats", false}, {"interrupts", false},
 	{"sysrq-trigger", false}, {"kallsyms", false}, {"kpagecount", false},
 	{"kpageflags", false}, {"kpagecgroup", false}, {"vmallocinfo", false},
-	{"slabinfo", false}, {"kmsg", false}, {"acpi", true}, {"scsi", true}, {"asound", true},
+	{"slabinfo", false}, {"kmsg", false}, {"cmdline", false}, {"acpi", true}, {"scsi", true}, {"asound", true},
 }
 
 // tree is the root under construction.
@@ -347,6 +348,7 @@ func (t *tree) startInit() (forkexec.Child, error) {
 	s.Mount("proc", path.Join(stage, "proc"), unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC)
 	s.ParentDeathSignal(unix.SIGKILL)
 	s.Name("init")
+	s.NotDumpable()
 	// It still has the agent's memory and descriptors, and where only one user
 	// is to be had, the code's user.
 	s.Undumpable()
