@@ -34,7 +34,8 @@ type Machine interface {
 	// stays open and has room for one value.
 	Limit() <-chan tranca.Reason
 
-	// Kill ends every program, never the agent, and returns when none lives.
+	// Kill ends every program, not the agent but where [KillByAgent] says so,
+	// and returns when none lives.
 	Kill(ctx context.Context) error
 
 	// Close destroys the machine and returns when nothing of it is left.
@@ -42,6 +43,14 @@ type Machine interface {
 
 	// Enforcement is what the machine enforces, in the order of tranca.Items.
 	Enforcement() []tranca.Enforcement
+}
+
+// KillByAgent is the ability of a machine to say that its Kill would end the
+// agent too, since the host has nothing by which to reach the programs alone.
+// The agent is then asked first, and Kill is for one that does not answer.
+type KillByAgent interface {
+	// KillsAgent reports whether Kill ends the agent.
+	KillsAgent() bool
 }
 
 // Observation is what the host has counted.

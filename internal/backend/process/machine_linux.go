@@ -217,14 +217,17 @@ func (b *box) pass(r tranca.Reason) {
 	_ = b.Kill(ctx) // Close tries again, and reports
 }
 
-// Kill ends every program. Without a cgroup there is nothing by which to find
-// them all but the namespace, so the whole machine goes.
+// Kill ends every program. Without a cgroup there is nothing out here by which
+// to find them all but the namespace, so the whole machine goes.
 func (b *box) Kill(ctx context.Context) error {
 	if b.group != nil {
 		return b.group.Kill(ctx)
 	}
 	return b.killAgent(ctx)
 }
+
+// KillsAgent is [machine.KillByAgent].
+func (b *box) KillsAgent() bool { return b.group == nil }
 
 // killAgent kills the first process of the outer pid namespace, and with it,
 // by the kernel, everything inside, and waits until all of it is dead.

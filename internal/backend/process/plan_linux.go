@@ -22,8 +22,8 @@ const (
 	// for its host, which count as its memory.
 	agentMemory    = 64 << 20
 	agentProcesses = 128
-	// agentThreads is about what it has in use.
-	agentThreads = 16
+	// agentThreads is the least that it has in use, with the code's init.
+	agentThreads = 6
 	// lockedMemory and queueMemory bound kernel memory that a user may pin.
 	lockedMemory = 64 << 10
 	queueMemory  = 64 << 10

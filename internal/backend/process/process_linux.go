@@ -153,7 +153,7 @@ func (b *Backend) filter(p seccomp.Profile) ([]byte, error) {
 	}
 	prog, err := seccomp.Compile(p)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", tranca.ErrUnavailable, err)
 	}
 	b.filters[p] = prog.Bytes()
 	return b.filters[p], nil

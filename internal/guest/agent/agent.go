@@ -93,6 +93,8 @@ func (a *agent) handle(c *wire.Call) {
 		err = a.unary(c, &message.Empty{}, func() (appender, error) { return &message.Empty{}, nil })
 	case message.MethodStart:
 		err = a.start(c)
+	case message.MethodKillAll:
+		err = a.unary(c, &message.Empty{}, a.killAll)
 	case message.MethodList:
 		err = a.unary(c, &message.Empty{}, a.listProcesses)
 	case message.MethodSendSignal:
@@ -115,6 +117,15 @@ func (a *agent) handle(c *wire.Call) {
 		e := toWire(err)
 		c.Reset(e.Code, e.Message)
 	}
+}
+
+// killAll ends every program for a host that can't.
+func (a *agent) killAll() (appender, error) {
+	k, ok := a.cfg.Launcher.(Killer)
+	if !ok {
+		return nil, &wire.Error{Code: wire.CodeUnimplemented, Message: "this launcher can't"}
+	}
+	return &message.Empty{}, k.KillAll()
 }
 
 // handleFiles answers calls about files.

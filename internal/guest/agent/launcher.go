@@ -41,3 +41,12 @@ type Status struct {
 	// Signal is that signal, or 0.
 	Signal int
 }
+
+// Killer is the ability of a launcher to end every program at once, those
+// included that have left their process groups. Hosts that can do it from
+// outside never ask.
+type Killer interface {
+	// KillAll returns when all have been killed; they may not have been
+	// reaped.
+	KillAll() error
+}

@@ -36,6 +36,8 @@ const (
 	writeTimeout = 30 * time.Second
 	// drainTimeout is for the output and the end of a program that was killed.
 	drainTimeout = 2 * time.Second
+	// killTimeout is for an agent that is asked to kill all programs.
+	killTimeout = 5 * time.Second
 	// observeTimeout is for reading the machine's counters.
 	observeTimeout = 5 * time.Second
 	// closeTimeout is for closing the machine of a guest that broke the rules.
@@ -140,7 +142,7 @@ func withFileSize(hits []tranca.LimitHit) []tranca.LimitHit {
 // once, when Kill does.
 func (sb *sandbox) Kill(ctx context.Context) error {
 	p := sb.markKilled()
-	err := sb.m.Kill(ctx)
+	err := sb.killPrograms(ctx)
 	if p != nil {
 		p.hurry()
 		select {
@@ -155,6 +157,18 @@ func (sb *sandbox) Kill(ctx context.Context) error {
 		return fmt.Errorf("killing the sandbox's programs: %w", err)
 	}
 	return nil
+}
+
+// killPrograms kills from outside, or asks the agent first where that would
+// end the agent too.
+func (sb *sandbox) killPrograms(ctx context.Context) error {
+	if k, ok := sb.m.(machine.KillByAgent); ok && k.KillsAgent() {
+		err := sb.unary(ctx, killTimeout, message.MethodKillAll, &message.Empty{}, &message.Empty{})
+		if err == nil {
+			return nil
+		}
+	}
+	return sb.m.Kill(ctx)
 }
 
 // markKilled notes that the owner ends the running program, before it is done:

@@ -226,5 +226,5 @@ func (p *process) verdict(limit tranca.Reason, e ending) (tranca.Exit, error) {
 // least half, since the kernel's limit goes by ticks, and where nothing is
 // counted the signal has to do.
 func (sb *sandbox) mayHaveSpent(cpu time.Duration) bool {
-	return cpu < 0 || cpu >= sb.cpuTime/2
+	return sb.cpuTime > 0 && (cpu < 0 || cpu >= sb.cpuTime/2)
 }

@@ -35,7 +35,7 @@ func (sb *sandbox) Start(ctx context.Context, cmd tranca.Command) (tranca.Proces
 	if sb.wasKilled(p) {
 		// The Kill may have come before there was anything to kill. If this one
 		// fails too, the next will find the program.
-		_ = sb.m.Kill(ctx)
+		_ = sb.killPrograms(ctx)
 	}
 	return p, nil
 }
@@ -168,7 +168,7 @@ func (p *process) startUnanswered(ctx context.Context, err error) error {
 	}
 	kill, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer cancel()
-	if kerr := p.sb.m.Kill(kill); kerr != nil {
+	if kerr := p.sb.killPrograms(kill); kerr != nil {
 		// What can't be killed can't be used again either.
 		p.sb.sess.Fail(fmt.Errorf("%w: a start was given up and can't be killed: %w", tranca.ErrGone, kerr))
 	}

@@ -2,9 +2,10 @@ package message
 
 // The methods that E2B does not have.
 const (
-	MethodPing  = "/tranca.guest.Agent/Ping"
-	MethodRead  = "/tranca.guest.Files/Read"
-	MethodWrite = "/tranca.guest.Files/Write"
+	MethodPing    = "/tranca.guest.Agent/Ping"
+	MethodKillAll = "/tranca.guest.Agent/KillAll"
+	MethodRead    = "/tranca.guest.Files/Read"
+	MethodWrite   = "/tranca.guest.Files/Write"
 )
 
 // Empty is every message without a field that anybody uses: PingRequest,

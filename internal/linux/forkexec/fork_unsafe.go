@@ -145,6 +145,9 @@ func (s *Script) Hold() (Child, error) {
 		return Child{}, &Error{"pipe", err.(syscall.Errno)}
 	}
 	defer unix.Close(p[0])
+	ops := len(s.ops)
+	s.closeAllBut(p[1]) // the child outlives its use of them, and execs never
+	defer func() { s.ops = s.ops[:ops] }()
 	st := s.start(0)
 	st.status, st.hold = p[1], true
 	syscall.ForkLock.Lock()

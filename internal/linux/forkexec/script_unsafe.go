@@ -129,8 +129,8 @@ func (s *Script) CloseOnExecFrom(n int) {
 	s.do("close_range", unix.SYS_CLOSE_RANGE, uintptr(n), ^uintptr(0)>>32, unix.CLOSE_RANGE_CLOEXEC|unix.CLOSE_RANGE_UNSHARE)
 }
 
-// CloseAllBut closes every descriptor but one.
-func (s *Script) CloseAllBut(fd int) {
+// closeAllBut closes every descriptor but one.
+func (s *Script) closeAllBut(fd int) {
 	if fd > 0 {
 		s.do("close_range", unix.SYS_CLOSE_RANGE, 0, uintptr(fd-1), 0)
 	}
@@ -205,6 +205,19 @@ func (s *Script) Ambient(bits uint64) {
 func (s *Script) ClearAmbient() {
 	s.do("clear ambient", unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
 }
+
+// NotDumpable keeps others of the same user from looking into the process.
+func (s *Script) NotDumpable() {
+	s.do("not dumpable", unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
+}
+
+// KillAll kills every process of the child's pid namespace that it may
+// signal, but for the first one and itself; ESRCH where there is none. The
+// kernel does it in one go, so that no fork escapes.
+func (s *Script) KillAll() { s.do("kill all", unix.SYS_KILL, ^uintptr(0), uintptr(unix.SIGKILL)) }
+
+// Exit ends the child. Nothing follows it.
+func (s *Script) Exit() { s.do("exit", unix.SYS_EXIT_GROUP, 0) }
 
 // Chdir changes the folder.
 func (s *Script) Chdir(dir string) { s.do("chdir "+dir, unix.SYS_CHDIR, s.str(dir)) }

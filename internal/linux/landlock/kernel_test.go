@@ -9,7 +9,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"tranca"
 	"tranca/internal/require"
 )
 
@@ -67,15 +66,15 @@ func TestRulesThatCannotBe(t *testing.T) {
 		{Rule{Path: file, Access: ReadWrite}, nil, ""},
 		{Rule{Path: dir, Access: allAccess}, nil, ""},
 		{Rule{Path: file, Access: Connect}, nil, ""},
-		{Rule{Path: dir}, tranca.ErrInvalid, "access 0x0"},
-		{Rule{Path: dir, Access: allAccess + 1}, tranca.ErrInvalid, "access 0x40"},
-		{Rule{Path: "", Access: Read}, tranca.ErrInvalid, "not absolute"},
-		{Rule{Path: "etc", Access: Read}, tranca.ErrInvalid, "not absolute"},
-		{Rule{Path: dir + "\x00", Access: Read}, tranca.ErrInvalid, "invalid argument"},
-		{Rule{Path: link, Access: Read}, tranca.ErrInvalid, "symbolic link"},
-		{Rule{Path: link + "/file", Access: Read}, tranca.ErrInvalid, "symbolic link"},
-		{Rule{Path: dir + "/none", Access: Read}, tranca.ErrNotFound, "none"},
-		{Rule{Path: file + "/none", Access: Read}, tranca.ErrNotFound, "none"},
+		{Rule{Path: dir}, ErrInvalid, "access 0x0"},
+		{Rule{Path: dir, Access: allAccess + 1}, ErrInvalid, "access 0x80"},
+		{Rule{Path: "", Access: Read}, ErrInvalid, "not absolute"},
+		{Rule{Path: "etc", Access: Read}, ErrInvalid, "not absolute"},
+		{Rule{Path: dir + "\x00", Access: Read}, ErrInvalid, "invalid argument"},
+		{Rule{Path: link, Access: Read}, ErrInvalid, "symbolic link"},
+		{Rule{Path: link + "/file", Access: Read}, ErrInvalid, "symbolic link"},
+		{Rule{Path: dir + "/none", Access: Read}, ErrNotFound, "none"},
+		{Rule{Path: file + "/none", Access: Read}, ErrNotFound, "none"},
 	} {
 		set, err := NewRuleset(Config{Rules: []Rule{tc.rule}})
 		if err == nil {
@@ -131,7 +130,7 @@ func TestRestrictTakesOnlyRulesets(t *testing.T) {
 	}
 	defer null.Close()
 	for _, fd := range []int{-1, int(null.Fd())} {
-		if err := Restrict(fd); !errors.Is(err, tranca.ErrUnavailable) {
+		if err := Restrict(fd); !errors.Is(err, ErrUnavailable) {
 			t.Errorf("descriptor %d: %v, want an error that is ErrUnavailable", fd, err)
 		}
 	}

@@ -5,8 +5,6 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
-
-	"tranca"
 )
 
 // rulesetAttr is struct landlock_ruleset_attr without the part that only says
@@ -62,7 +60,7 @@ func addPath(ruleset, parent int, allowed uint64) error {
 func Restrict(ruleset int) error {
 	_, _, errno := unix.RawSyscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(ruleset), 0, 0)
 	if errno != 0 {
-		return fmt.Errorf("%w: restrict by Landlock: %w", tranca.ErrUnavailable, errno)
+		return fmt.Errorf("%w: restrict by Landlock: %w", ErrUnavailable, errno)
 	}
 	return nil
 }

@@ -7,8 +7,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
-
-	"tranca"
 )
 
 // masks are the rights of each ABI, written down as numbers.
@@ -82,11 +80,11 @@ func TestConfigRights(t *testing.T) {
 		{"least", Config{}, 1, Rights{Files: 0x1fff}, nil, ""},
 		{"network left alone", Config{}, 10, Rights{Files: 0x1ffff, Scopes: 3}, nil, ""},
 		{"network", Config{HandleNetwork: true}, 4, Rights{Files: 0x7fff, Network: 3}, nil, ""},
-		{"network too early", Config{HandleNetwork: true}, 3, Rights{}, tranca.ErrUnavailable, "needs Landlock ABI 4, this kernel has 3"},
+		{"network too early", Config{HandleNetwork: true}, 3, Rights{}, ErrUnavailable, "needs Landlock ABI 4, this kernel has 3"},
 		{"as asked", Config{MinABI: 6}, 6, Rights{Files: 0xffff, Scopes: 3}, nil, ""},
-		{"too old", Config{MinABI: 6}, 5, Rights{}, tranca.ErrUnavailable, "needs Landlock ABI 6, this kernel has 5"},
-		{"none", Config{}, 0, Rights{}, tranca.ErrUnavailable, "needs Landlock ABI 1, this kernel has 0"},
-		{"from the future", Config{MinABI: 11}, 12, Rights{}, tranca.ErrUnsupported, "knows up to 10"},
+		{"too old", Config{MinABI: 6}, 5, Rights{}, ErrUnavailable, "needs Landlock ABI 6, this kernel has 5"},
+		{"none", Config{}, 0, Rights{}, ErrUnavailable, "needs Landlock ABI 1, this kernel has 0"},
+		{"from the future", Config{MinABI: 11}, 12, Rights{}, ErrUnsupported, "knows up to 10"},
 		{"a newer kernel", Config{MinABI: 10}, 12, Rights{Files: 0x1ffff, Scopes: 3}, nil, ""},
 	} {
 		got, err := tc.cfg.rights(tc.abi)

@@ -6,8 +6,6 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
-
-	"tranca"
 )
 
 // fileRights are those that the kernel takes for a rule on something that is
@@ -58,7 +56,7 @@ func (a Access) allowed(handled uint64, folder bool) uint64 {
 func (r Rule) add(ruleset int, handled uint64) error {
 	if r.Access == 0 || r.Access&^allAccess != 0 {
 		return fmt.Errorf("%w: Landlock rule for %s has access %#x, want kinds out of %#x",
-			tranca.ErrInvalid, r.name(), uint(r.Access), uint(allAccess))
+			ErrInvalid, r.name(), uint(r.Access), uint(allAccess))
 	}
 	fd, done, err := r.open()
 	if err != nil {
@@ -67,14 +65,14 @@ func (r Rule) add(ruleset int, handled uint64) error {
 	defer done()
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
-		return fmt.Errorf("%w: Landlock rule for %s: %w", tranca.ErrInvalid, r.name(), err)
+		return fmt.Errorf("%w: Landlock rule for %s: %w", ErrInvalid, r.name(), err)
 	}
 	mask := r.Access.allowed(handled, st.Mode&unix.S_IFMT == unix.S_IFDIR)
 	if mask == 0 {
 		return nil // only of what this ABI does not handle: it is allowed anyway
 	}
 	if err := addPath(ruleset, fd, mask); err != nil {
-		return fmt.Errorf("%w: Landlock rule for %s: %w", tranca.ErrInvalid, r.name(), err)
+		return fmt.Errorf("%w: Landlock rule for %s: %w", ErrInvalid, r.name(), err)
 	}
 	return nil
 }
@@ -93,7 +91,7 @@ func (r Rule) open() (fd int, done func(), err error) {
 		return int(r.File.Fd()), func() {}, nil
 	}
 	if !filepath.IsAbs(r.Path) {
-		return 0, nil, fmt.Errorf("%w: Landlock rule for %q: the path is not absolute", tranca.ErrInvalid, r.Path)
+		return 0, nil, fmt.Errorf("%w: Landlock rule for %q: the path is not absolute", ErrInvalid, r.Path)
 	}
 	how := unix.OpenHow{
 		Flags:   unix.O_PATH | unix.O_CLOEXEC,
@@ -105,9 +103,9 @@ func (r Rule) open() (fd int, done func(), err error) {
 		return fd, func() { _ = unix.Close(fd) }, nil
 	case errors.Is(err, unix.ELOOP):
 		return 0, nil, fmt.Errorf("%w: Landlock rule for %q: a part of the path is a symbolic link; name what it leads to",
-			tranca.ErrInvalid, r.Path)
+			ErrInvalid, r.Path)
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR):
-		return 0, nil, fmt.Errorf("%w: Landlock rule for %q: %w", tranca.ErrNotFound, r.Path, err)
+		return 0, nil, fmt.Errorf("%w: Landlock rule for %q: %w", ErrNotFound, r.Path, err)
 	}
-	return 0, nil, fmt.Errorf("%w: Landlock rule for %q: %w", tranca.ErrInvalid, r.Path, err)
+	return 0, nil, fmt.Errorf("%w: Landlock rule for %q: %w", ErrInvalid, r.Path, err)
 }

@@ -6,8 +6,6 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
-
-	"tranca"
 )
 
 // Access is what a rule allows beneath its path. Values can be joined with |.
@@ -67,9 +65,9 @@ type Config struct {
 
 // NewRuleset makes a ruleset that handles every right of the running ABI and
 // allows only what cfg names. The file is closed on exec; closing it does not
-// lift restrictions that were made with it. Errors wrap [tranca.ErrUnavailable]
-// where the kernel lacks something, with the ABI needed, [tranca.ErrUnsupported]
-// for a MinABI above [Newest], [tranca.ErrNotFound] for a missing path, and [tranca.ErrInvalid] for a rule that can't be.
+// lift restrictions that were made with it. Errors wrap [ErrUnavailable]
+// where the kernel lacks something, with the ABI needed, [ErrUnsupported]
+// for a MinABI above [Newest], [ErrNotFound] for a missing path, and [ErrInvalid] for a rule that can't be.
 func NewRuleset(cfg Config) (*os.File, error) {
 	abi, err := ABI()
 	if err != nil {
@@ -81,7 +79,7 @@ func NewRuleset(cfg Config) (*os.File, error) {
 	}
 	fd, err := create(handled)
 	if err != nil {
-		return nil, fmt.Errorf("%w: make Landlock ruleset of ABI %d: %w", tranca.ErrUnavailable, abi, err)
+		return nil, fmt.Errorf("%w: make Landlock ruleset of ABI %d: %w", ErrUnavailable, abi, err)
 	}
 	ruleset := os.NewFile(uintptr(fd), "landlock-ruleset")
 	for _, r := range cfg.Rules {
@@ -96,11 +94,11 @@ func NewRuleset(cfg Config) (*os.File, error) {
 func (cfg Config) rights(abi int) (Rights, error) {
 	if cfg.MinABI > Newest {
 		return Rights{}, fmt.Errorf("%w: Landlock ABI %d is asked for, tranca knows up to %d",
-			tranca.ErrUnsupported, cfg.MinABI, Newest)
+			ErrUnsupported, cfg.MinABI, Newest)
 	}
 	if need := max(cfg.MinABI, 1); abi < need {
 		return Rights{}, fmt.Errorf("%w: needs Landlock ABI %d, this kernel has %d",
-			tranca.ErrUnavailable, need, abi)
+			ErrUnavailable, need, abi)
 	}
 	r := RightsOf(abi)
 	if !cfg.HandleNetwork {
@@ -109,13 +107,13 @@ func (cfg Config) rights(abi int) (Rights, error) {
 	}
 	if r.Network == 0 {
 		return Rights{}, fmt.Errorf("%w: handling the network needs Landlock ABI 4, this kernel has %d",
-			tranca.ErrUnavailable, abi)
+			ErrUnavailable, abi)
 	}
 	return r, nil
 }
 
 // ABI returns the kernel's Landlock ABI, 1 or more, as the kernel itself tells
-// it. The error wraps [tranca.ErrUnavailable] and says why there is none.
+// it. The error wraps [ErrUnavailable] and says why there is none.
 func ABI() (int, error) {
 	abi, err := version()
 	switch {
@@ -123,10 +121,10 @@ func ABI() (int, error) {
 		return abi, nil
 	case errors.Is(err, unix.ENOSYS):
 		return 0, fmt.Errorf("%w: this kernel has no Landlock: it needs Linux 5.13 with CONFIG_SECURITY_LANDLOCK, and a container must let its system calls pass: %w",
-			tranca.ErrUnavailable, err)
+			ErrUnavailable, err)
 	case errors.Is(err, unix.EOPNOTSUPP):
 		return 0, fmt.Errorf("%w: Landlock is switched off at boot: add landlock to the kernel's lsm= parameter: %w",
-			tranca.ErrUnavailable, err)
+			ErrUnavailable, err)
 	}
-	return 0, fmt.Errorf("%w: ask for the Landlock ABI: %w", tranca.ErrUnavailable, err)
+	return 0, fmt.Errorf("%w: ask for the Landlock ABI: %w", ErrUnavailable, err)
 }

@@ -9,8 +9,6 @@ import (
 
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
-
-	"tranca"
 )
 
 // profiles are all that there are.
@@ -233,7 +231,7 @@ func drawRule(rt *rapid.T, depth int) rule {
 
 func TestUnknownArch(t *testing.T) {
 	_, err := Compile(Profile{Arch: "riscv64"})
-	if !errors.Is(err, tranca.ErrUnsupported) {
+	if !errors.Is(err, ErrUnsupported) {
 		t.Fatalf("got %v, want an error that is ErrUnsupported", err)
 	}
 }

@@ -6,8 +6,6 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
-
-	"tranca"
 )
 
 // Install puts the calling thread, and what it starts from now on, under the
@@ -24,7 +22,7 @@ func Install(p Program) error {
 	runtime.KeepAlive(p)
 	if errno != 0 {
 		return fmt.Errorf("%w: install seccomp filter of %d instructions: %w",
-			tranca.ErrUnavailable, len(p), errno)
+			ErrUnavailable, len(p), errno)
 	}
 	return nil
 }

@@ -7,8 +7,6 @@ import (
 	"slices"
 
 	"golang.org/x/sys/unix"
-
-	"tranca"
 )
 
 // Arch is a processor architecture by its Go name.
@@ -33,7 +31,7 @@ type Profile struct {
 }
 
 // Compile makes the filter of a profile. The same profile always gives the same
-// program, which may be kept. The error wraps [tranca.ErrUnsupported]: there is
+// program, which may be kept. The error wraps [ErrUnsupported]: there is
 // no table for the architecture, and then nothing may run.
 func Compile(p Profile) (Program, error) {
 	if p.Arch == "" {
@@ -48,7 +46,7 @@ func Compile(p Profile) (Program, error) {
 	prog := a.program()
 	if len(prog) > MaxInstructions {
 		return nil, fmt.Errorf("%w: seccomp filter of %d instructions, the kernel takes %d",
-			tranca.ErrUnsupported, len(prog), MaxInstructions)
+			ErrUnsupported, len(prog), MaxInstructions)
 	}
 	return prog, nil
 }
@@ -62,7 +60,7 @@ func (a Arch) audit() (uint32, error) {
 		return unix.AUDIT_ARCH_AARCH64, nil
 	}
 	return 0, fmt.Errorf("%w: seccomp has no table for architecture %q, only for %s and %s",
-		tranca.ErrUnsupported, string(a), AMD64, ARM64)
+		ErrUnsupported, string(a), AMD64, ARM64)
 }
 
 // number returns the call's number, or none.

@@ -5,8 +5,6 @@ import (
 	"fmt"
 
 	"golang.org/x/sys/unix"
-
-	"tranca"
 )
 
 // MaxInstructions is the most that the kernel takes in one filter.
@@ -31,12 +29,12 @@ func (p Program) Bytes() []byte {
 // FromBytes reads what [Program.Bytes] wrote. It checks what makes a filter
 // one that ends: a size between one and [MaxInstructions], jumps that stay
 // inside, and a return at the end. The kernel checks the rest. The error wraps
-// [tranca.ErrInvalid].
+// [ErrInvalid].
 func FromBytes(b []byte) (Program, error) {
 	n := len(b) / unix.SizeofSockFilter
 	if len(b)%unix.SizeofSockFilter != 0 || n < 1 || n > MaxInstructions {
 		return nil, fmt.Errorf("%w: seccomp filter of %d bytes, want a multiple of %d up to %d",
-			tranca.ErrInvalid, len(b), unix.SizeofSockFilter, MaxInstructions*unix.SizeofSockFilter)
+			ErrInvalid, len(b), unix.SizeofSockFilter, MaxInstructions*unix.SizeofSockFilter)
 	}
 	p := make(Program, n)
 	for i := range p {
@@ -57,7 +55,7 @@ func FromBytes(b []byte) (Program, error) {
 // check reports a jump that leaves the program, or an end that is no return.
 func (p Program) check() error {
 	if len(p) == 0 || p[len(p)-1].Code != opReturn {
-		return fmt.Errorf("%w: seccomp filter does not end in a return", tranca.ErrInvalid)
+		return fmt.Errorf("%w: seccomp filter does not end in a return", ErrInvalid)
 	}
 	for i, in := range p {
 		left := len(p) - i - 1
@@ -70,10 +68,10 @@ func (p Program) check() error {
 		case opLoad, opAnd, opReturn:
 		default:
 			return fmt.Errorf("%w: seccomp filter has instruction %#x at %d, which no filter of ours uses",
-				tranca.ErrInvalid, in.Code, i)
+				ErrInvalid, in.Code, i)
 		}
 		if far > left {
-			return fmt.Errorf("%w: seccomp filter jumps past its end at %d", tranca.ErrInvalid, i)
+			return fmt.Errorf("%w: seccomp filter jumps past its end at %d", ErrInvalid, i)
 		}
 	}
 	return nil

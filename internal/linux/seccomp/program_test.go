@@ -5,8 +5,6 @@ import (
 	"errors"
 	"slices"
 	"testing"
-
-	"tranca"
 )
 
 func TestBytesRoundTrip(t *testing.T) {
@@ -38,7 +36,7 @@ func TestFromBytesRefuses(t *testing.T) {
 		"other code":       append(jump(0x1d, 0, 0, 0), ret...),
 		"store to scratch": append(jump(0x02, 0, 0, 0), ret...),
 	} {
-		if _, err := FromBytes(b); !errors.Is(err, tranca.ErrInvalid) {
+		if _, err := FromBytes(b); !errors.Is(err, ErrInvalid) {
 			t.Errorf("%s: got %v, want an error that is ErrInvalid", name, err)
 		}
 	}

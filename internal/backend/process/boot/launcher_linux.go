@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -184,16 +185,44 @@ func (l *launcher) Launch(p agent.Program) (agent.Child, error) {
 	}
 	s.Exec(p.Path, p.Args, p.Env)
 
-	var c forkexec.Child
-	var err error
-	done := make(chan struct{})
-	l.tasks <- func() { c, err = s.Spawn(); close(done) }
-	<-done
+	c, err := l.spawn(s)
 	runtime.KeepAlive(p)
 	if err != nil {
 		return nil, err
 	}
 	return &child{pid: c.PID, inner: c.Inner}, nil
+}
+
+// KillAll ends every program. See [agent.Killer]. One kill reaches all that
+// there are; it is repeated until the last of them has been reaped.
+func (l *launcher) KillAll() error {
+	for range killRounds {
+		s := forkexec.New(0).WithPIDFD()
+		s.KillAll()
+		s.Exit()
+		c, err := l.spawn(s)
+		if errors.Is(err, unix.ESRCH) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if _, err := c.Reap(); err != nil {
+			return err
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return errors.New("programs do not die")
+}
+
+// killRounds of a millisecond and more are what dying programs get.
+const killRounds = 2000
+
+func (l *launcher) spawn(s *forkexec.Script) (c forkexec.Child, err error) {
+	done := make(chan struct{})
+	l.tasks <- func() { c, err = s.Spawn(); close(done) }
+	<-done
+	return c, err
 }
 
 // child is a started program. It is the agent's own child, so its pid can't

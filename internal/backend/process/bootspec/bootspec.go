@@ -8,10 +8,8 @@
 package bootspec
 
 import (
+	"encoding/binary"
 	"errors"
-	"fmt"
-
-	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // MaxSize bounds an encoded Spec.
@@ -105,34 +103,44 @@ type Rlimit struct {
 	Soft, Hard uint64
 }
 
+// The wire types of protobuf that are used.
+const (
+	typeVarint = 0
+	typeBytes  = 2
+)
+
 type encoder struct{ b []byte }
 
-func (e *encoder) num(field protowire.Number, v uint64) {
+func (e *encoder) tag(field int, typ uint64) {
+	e.b = binary.AppendUvarint(e.b, uint64(field)<<3|typ)
+}
+
+func (e *encoder) num(field int, v uint64) {
 	if v != 0 {
-		e.b = protowire.AppendTag(e.b, field, protowire.VarintType)
-		e.b = protowire.AppendVarint(e.b, v)
+		e.tag(field, typeVarint)
+		e.b = binary.AppendUvarint(e.b, v)
 	}
 }
 
-func (e *encoder) bytes(field protowire.Number, v []byte) {
-	e.b = protowire.AppendTag(e.b, field, protowire.BytesType)
-	e.b = protowire.AppendBytes(e.b, v)
+func (e *encoder) bytes(field int, v []byte) {
+	e.tag(field, typeBytes)
+	e.b = binary.AppendUvarint(e.b, uint64(len(v)))
+	e.b = append(e.b, v...)
 }
 
-func (e *encoder) str(field protowire.Number, v string) {
+func (e *encoder) str(field int, v string) {
 	if v != "" {
-		e.b = protowire.AppendTag(e.b, field, protowire.BytesType)
-		e.b = protowire.AppendString(e.b, v)
+		e.bytes(field, []byte(v))
 	}
 }
 
-func (e *encoder) flag(field protowire.Number, v bool) {
+func (e *encoder) flag(field int, v bool) {
 	if v {
 		e.num(field, 1)
 	}
 }
 
-func (e *encoder) msg(field protowire.Number, fill func(*encoder)) {
+func (e *encoder) msg(field int, fill func(*encoder)) {
 	var in encoder
 	fill(&in)
 	e.bytes(field, in.b)
@@ -199,28 +207,30 @@ func (b *Bind) marshal(e *encoder) {
 var errMalformed = errors.New("boot message is malformed")
 
 // walk calls f for each field, with its number or its bytes.
-func walk(b []byte, f func(field protowire.Number, v uint64, data []byte) error) error {
+func walk(b []byte, f func(field int, v uint64, data []byte) error) error {
 	for len(b) > 0 {
-		field, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
+		tag, n := binary.Uvarint(b)
+		if n <= 0 || tag>>3 == 0 || tag>>3 > 1<<20 {
 			return errMalformed
 		}
 		b = b[n:]
-		var v uint64
+		v, n := binary.Uvarint(b)
+		if n <= 0 {
+			return errMalformed
+		}
+		b = b[n:]
 		var data []byte
-		switch typ {
-		case protowire.VarintType:
-			v, n = protowire.ConsumeVarint(b)
-		case protowire.BytesType:
-			data, n = protowire.ConsumeBytes(b)
+		switch tag & 7 {
+		case typeVarint:
+		case typeBytes:
+			if v > uint64(len(b)) {
+				return errMalformed
+			}
+			data, b = b[:v], b[v:]
 		default:
 			return errMalformed
 		}
-		if n < 0 {
-			return errMalformed
-		}
-		b = b[n:]
-		if err := f(field, v, data); err != nil {
+		if err := f(int(tag>>3), v, data); err != nil {
 			return err
 		}
 	}
@@ -231,7 +241,7 @@ func walk(b []byte, f func(field protowire.Number, v uint64, data []byte) error)
 // and backend are of one build.
 func Unmarshal(b []byte) (*Spec, error) {
 	s := &Spec{Landlock: -1}
-	err := walk(b, func(field protowire.Number, v uint64, data []byte) error {
+	err := walk(b, func(field int, v uint64, data []byte) error {
 		switch field {
 		case 1:
 			s.CodeUID = uint32(v)
@@ -259,11 +269,11 @@ func Unmarshal(b []byte) (*Spec, error) {
 	return s, err
 }
 
-func (s *Spec) more(field protowire.Number, v uint64, data []byte) error {
+func (s *Spec) more(field int, v uint64, data []byte) error {
 	switch field {
 	case 9:
 		var f File
-		err := walk(data, func(n protowire.Number, v uint64, d []byte) error {
+		err := walk(data, func(n int, v uint64, d []byte) error {
 			switch n {
 			case 1:
 				f.Path = string(d)
@@ -290,7 +300,7 @@ func (s *Spec) more(field protowire.Number, v uint64, data []byte) error {
 		s.Landlock = int(v) - 1
 	case 15:
 		var r Rlimit
-		err := walk(data, func(n protowire.Number, v uint64, _ []byte) error {
+		err := walk(data, func(n int, v uint64, _ []byte) error {
 			switch n {
 			case 1:
 				r.Resource = int(v)
@@ -318,13 +328,13 @@ func (s *Spec) more(field protowire.Number, v uint64, data []byte) error {
 	case 22:
 		s.Chroot = string(data)
 	default:
-		return fmt.Errorf("%w: unknown field %d", errMalformed, field)
+		return errMalformed
 	}
 	return nil
 }
 
 func pair(data []byte) (a, b string, err error) {
-	err = walk(data, func(n protowire.Number, _ uint64, d []byte) error {
+	err = walk(data, func(n int, _ uint64, d []byte) error {
 		if n == 1 {
 			a = string(d)
 		} else {
@@ -337,7 +347,7 @@ func pair(data []byte) (a, b string, err error) {
 
 func unmarshalBind(data []byte) (Bind, error) {
 	var b Bind
-	err := walk(data, func(n protowire.Number, v uint64, d []byte) error {
+	err := walk(data, func(n int, v uint64, d []byte) error {
 		switch n {
 		case 1:
 			b.Source = string(d)
@@ -353,7 +363,7 @@ func unmarshalBind(data []byte) (Bind, error) {
 			b.Device = v != 0
 		case 7:
 			var c Cover
-			err := walk(d, func(n protowire.Number, v uint64, d []byte) error {
+			err := walk(d, func(n int, v uint64, d []byte) error {
 				if n == 1 {
 					c.Path = string(d)
 				} else {
