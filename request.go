@@ -12,7 +12,7 @@ type Request struct {
 	// Code is the program's text. It is empty only where Args name a command.
 	Code string
 	// Language is the interpreter: "python" (if empty), "sh", or another that
-	// [Languages] lists.
+	// Languages of package tranca/local lists.
 	Language string
 	// Command, where set, is run instead of Code.
 	Command []string

@@ -92,7 +92,7 @@ func (b *box) start(argv []string, change ...func(*tranca.Command)) *running {
 // wait waits for the end.
 func (r *running) wait() tranca.Exit {
 	r.Helper()
-	exit, err := r.Wait(r.box.context())
+	exit, err := r.Wait(r.context())
 	if err != nil {
 		r.Fatalf("wait: %v (stderr %q)", err, r.err.String())
 	}

@@ -113,7 +113,7 @@ func testCloseRunning(s *suite) {
 		}
 	})
 	s.returns("Wait after Close", func() {
-		exit, err := r.Wait(r.box.context())
+		exit, err := r.Wait(r.context())
 		if err == nil && exit.Reason == tranca.EndExited {
 			s.Errorf("a program that was destroyed ended with %+v", exit)
 		}

@@ -31,7 +31,6 @@ type proc struct {
 	sig   atomic.Int32  // the signal that ends it
 	dying chan struct{} // closed when it is to end
 	die   sync.Once
-	files int64
 
 	exit  tranca.Exit
 	fault error
