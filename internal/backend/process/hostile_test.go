@@ -425,4 +425,5 @@ var callNumbers = map[string]int{
 	"mq_open": unix.SYS_MQ_OPEN, "mq_unlink": unix.SYS_MQ_UNLINK, "sched_setscheduler": unix.SYS_SCHED_SETSCHEDULER,
 	"prctl": unix.SYS_PRCTL, "capset": unix.SYS_CAPSET, "setresuid": unix.SYS_SETRESUID, "ioprio_set": unix.SYS_IOPRIO_SET,
 	"sync": unix.SYS_SYNC, "syncfs": unix.SYS_SYNCFS, "socket": unix.SYS_SOCKET, "setgroups": unix.SYS_SETGROUPS,
+	"linkat": unix.SYS_LINKAT, "renameat2": unix.SYS_RENAMEAT2,
 }

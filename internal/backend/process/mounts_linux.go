@@ -128,10 +128,11 @@ func coverOf(dir int, p string) (bootspec.Cover, error) {
 	return bootspec.Cover{Path: p, File: st.Mode&unix.S_IFMT != unix.S_IFDIR}, nil
 }
 
-// findProtected walks the folder for paths that the host may execute. What is
-// found at the top of a match is enough: a read-only folder holds what is in
-// it. Links are not followed; a link that matches is protected as itself by
-// pinning its folder, since nothing can be mounted on a link.
+// findProtected walks the folder for paths that the host may execute, set-id
+// programs among them. What is found at the top of a match is enough: a
+// read-only folder holds what is in it. Links are not followed; a link that
+// matches is protected as itself by pinning its folder, since nothing can be
+// mounted on a link.
 func findProtected(dir int, protect []string) ([]string, error) {
 	root, err := os.OpenRoot(fmt.Sprintf("/proc/self/fd/%d", dir))
 	if err != nil {
@@ -142,26 +143,20 @@ func findProtected(dir int, protect []string) ([]string, error) {
 	seen := 0
 	var walk func(p string) error
 	walk = func(p string) error {
-		f, err := root.Open(p)
+		entries, err := protectable(root, p)
 		if err != nil {
-			return nil // unreadable for the supervisor: nothing there is ours to judge
+			return err
 		}
-		entries, err := f.ReadDir(-1)
-		f.Close()
-		if err != nil {
-			return nil
+		if seen += len(entries); seen > maxProtectWalk {
+			return fmt.Errorf("more than %d entries to look through for files that the host may execute; mount a smaller folder, or say `protect: []`", maxProtectWalk)
 		}
-		slices.SortFunc(entries, func(a, b os.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 		for _, e := range entries {
-			if seen++; seen > maxProtectWalk {
-				return fmt.Errorf("more than %d entries to look through for files that the host may execute; mount a smaller folder, or say `protect: []`", maxProtectWalk)
-			}
-			q := path.Join(p, e.Name())
-			if matchesProtected(q, protect) && (e.IsDir() || e.Type().IsRegular()) {
+			q := path.Join(p, e.name)
+			if e.setID || matchesProtected(q, protect) {
 				found = append(found, q)
 				continue
 			}
-			if e.IsDir() {
+			if e.folder {
 				if err := walk(q); err != nil {
 					return err
 				}
@@ -170,6 +165,45 @@ func findProtected(dir int, protect []string) ([]string, error) {
 		return nil
 	}
 	return found, walk(".")
+}
+
+// entry is a regular file or folder.
+type entry struct {
+	name string
+	// folder: it is one. setID: it is a program that runs as its owner, whoever
+	// starts it; what is written to it through a mapping leaves it that.
+	folder, setID bool
+}
+
+// protectable lists the files and folders of a folder, sorted. One that the
+// supervisor may not read is none of its own to judge.
+func protectable(root *os.Root, p string) ([]entry, error) {
+	f, err := root.Open(p)
+	if errors.Is(err, os.ErrPermission) || errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	list, err := f.ReadDir(-1)
+	if err != nil {
+		return nil, err
+	}
+	entries := make([]entry, 0, len(list))
+	for _, e := range list {
+		switch {
+		case e.IsDir():
+			entries = append(entries, entry{name: e.Name(), folder: true})
+		case e.Type().IsRegular():
+			var st unix.Stat_t
+			err := unix.Fstatat(int(f.Fd()), e.Name(), &st, unix.AT_SYMLINK_NOFOLLOW)
+			set := err == nil && st.Mode&unix.S_IFMT == unix.S_IFREG && st.Mode&(unix.S_ISUID|unix.S_ISGID) != 0
+			entries = append(entries, entry{name: e.Name(), setID: set})
+		}
+	}
+	slices.SortFunc(entries, func(a, b entry) int { return strings.Compare(a.name, b.name) })
+	return entries, nil
 }
 
 // matchesProtected reports whether a relative path ends in one of the entries:
