@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,6 +22,7 @@ type settings struct {
 	tests          string // which tests, for -test.run
 	only, without  *regexp.Regexp
 	timeout        time.Duration
+	each           bool // tell the end of each test as it comes
 }
 
 func parseRun(args []string) (settings, error) {
@@ -30,6 +32,7 @@ func parseRun(args []string) (settings, error) {
 	flags.StringVar(&s.log, "log", ".cache/testlog", "folder for output and require logs")
 	flags.StringVar(&s.name, "name", "", "what to call the run")
 	flags.DurationVar(&s.timeout, "timeout", 15*time.Minute, "for one package")
+	flags.BoolVar(&s.each, "each", false, "print a line for each test as it ends")
 	flags.StringVar(&s.tests, "run", "", "only tests that match")
 	only := flags.String("only", "", "only packages that match")
 	without := flags.String("without", "^$", "no packages that match")
@@ -101,7 +104,11 @@ func runOne(s settings, p suite) (bool, tally) {
 	// A group of its own, so that an overdue package goes with its children.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
+	var sink io.Writer = &out
+	if s.each {
+		sink = io.MultiWriter(&out, &ends{})
+	}
+	cmd.Stdout, cmd.Stderr = sink, sink
 	cmd.WaitDelay = 5 * time.Second
 	start := time.Now()
 	err := cmd.Start()
@@ -125,6 +132,23 @@ func runOne(s settings, p suite) (bool, tally) {
 	}
 	fmt.Printf("ok  \t%s\t%.3fs\n", p.Package, took)
 	return true, t
+}
+
+// ends prints the lines that tell the end of a test, subtests left out.
+type ends struct{ rest []byte }
+
+func (e *ends) Write(p []byte) (int, error) {
+	e.rest = append(e.rest, p...)
+	for {
+		line, rest, found := bytes.Cut(e.rest, []byte("\n"))
+		if !found {
+			return len(p), nil
+		}
+		e.rest = rest
+		if bytes.HasPrefix(line, []byte("--- ")) {
+			fmt.Println(string(line))
+		}
+	}
 }
 
 // tally counts tests, subtests included.

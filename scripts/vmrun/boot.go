@@ -76,7 +76,7 @@ func (o *options) shell() string {
 	}
 	return `export TRANCA_TEST_SCALE=20
 cd /tranca/tree
-` + script + ` -timeout 20m -only '` + o.only + `'` + run + `
+` + script + ` -each -timeout 20m -only '` + o.only + `'` + run + `
 status=$?
 tar -C /tranca/log -cf /dev/vdb .
 exit $status
