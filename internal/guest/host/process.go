@@ -167,6 +167,11 @@ func (p *process) events() (*message.EndEvent, error) {
 			}
 			return nil, err
 		}
+		if p.mute.isSet() {
+			// The program was given up and its streams are being closed, which
+			// the guest may answer with an end: no order holds any more.
+			return nil, errDrained
+		}
 		switch {
 		case m.Event.KeepAlive:
 			continue
