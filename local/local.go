@@ -24,7 +24,7 @@ import (
 	"time"
 
 	"tranca"
-	"tranca/internal/app"
+	builtin "tranca/internal/app/backends"
 	"tranca/internal/backend"
 	"tranca/internal/engine"
 	"tranca/internal/interpreter"
@@ -174,7 +174,7 @@ func (s *settings) build() (*Local, error) {
 	if len(s.backends) > 0 {
 		backends, err = backend.NewRegistry(s.backends...)
 	} else {
-		backends, err = app.Backends()
+		backends, err = builtin.All()
 	}
 	if err != nil {
 		return nil, err

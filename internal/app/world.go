@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"tranca"
+	"tranca/internal/app/backends"
 	"tranca/internal/cli"
 	"tranca/internal/engine"
 	"tranca/internal/guest/image"
@@ -35,28 +36,28 @@ func World() cli.World {
 
 // Engine makes an engine with every backend of this build. Close it.
 func Engine(p tranca.Policy, logger *slog.Logger) (*engine.Engine, error) {
-	backends, err := Backends()
+	all, err := backends.All()
 	if err != nil {
 		return nil, err
 	}
-	return engine.New(engine.Config{Backends: backends, Policy: p, Logger: logger})
+	return engine.New(engine.Config{Backends: all, Policy: p, Logger: logger})
 }
 
 // probe asks every backend.
 func probe(ctx context.Context) []cli.Probed {
-	backends, err := Backends()
+	all, err := backends.All()
 	if err != nil {
 		return []cli.Probed{{Backend: "tranca", Err: err}}
 	}
-	var all []cli.Probed
-	for _, b := range backends.All() {
+	var probed []cli.Probed
+	for _, b := range all.All() {
 		report, err := b.Probe(ctx)
-		all = append(all, cli.Probed{Backend: b.Name(), Report: report, Err: err})
+		probed = append(probed, cli.Probed{Backend: b.Name(), Report: report, Err: err})
 		if err := b.Close(ctx); err != nil {
-			all[len(all)-1].Err = errors.Join(all[len(all)-1].Err, err)
+			probed[len(probed)-1].Err = errors.Join(probed[len(probed)-1].Err, err)
 		}
 	}
-	return all
+	return probed
 }
 
 // serveMCP serves one agent over standard input and output.

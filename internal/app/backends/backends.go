@@ -1,4 +1,6 @@
-package app
+// Package backends lists the backends of this build. It is the one place that
+// knows them all; programs that embed tranca link it without the surfaces.
+package backends
 
 import (
 	"os"
@@ -9,11 +11,11 @@ import (
 	"tranca/internal/backend/process"
 )
 
-// Backends lists every backend of this build, each made when it is first
+// All lists every backend of this build, each made when it is first
 // needed. One that can't be made stands in the registry all the same and says
 // why when it is asked, so that a policy that names it is refused with the
 // reason.
-func Backends() (*backend.Registry, error) {
+func All() (*backend.Registry, error) {
 	return backend.NewRegistry(
 		newLazy(process.SubprocessName, tranca.LevelSubprocess, func() (tranca.Backend, error) {
 			return process.NewSubprocess(process.SubprocessOptions{})
