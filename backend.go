@@ -3,29 +3,15 @@ package tranca
 import (
 	"context"
 	"crypto/rand"
+	"strings"
 )
 
 // ID names a sandbox: 'i' and 20 characters of [a-z0-9]. It is not a secret
 // and grants nothing.
 type ID string
 
-// NewID returns an ID that nobody else has: 103 random bits.
-func NewID() ID {
-	const digits = "abcdefghijklmnopqrstuvwxyz0123456789"
-	b := make([]byte, 0, 21)
-	b = append(b, 'i')
-	var random [32]byte
-	for len(b) < cap(b) {
-		rand.Read(random[:])
-		for _, r := range random {
-			// 252 is the greatest multiple of 36 in a byte: no digit is favoured.
-			if r < 252 && len(b) < cap(b) {
-				b = append(b, digits[r%36])
-			}
-		}
-	}
-	return ID(b)
-}
+// NewID returns an ID that nobody else has: 100 random bits.
+func NewID() ID { return ID("i" + strings.ToLower(rand.Text())[:20]) }
 
 // Backend makes sandboxes of one kind. Safe for concurrent use.
 //

@@ -3,7 +3,6 @@ package backendtest
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"io"
 	"strings"
 	"sync"
@@ -19,10 +18,6 @@ func (s *suite) context() context.Context {
 	return ctx
 }
 
-func newID() tranca.ID {
-	return tranca.ID("i" + strings.ToLower(rand.Text())[:20])
-}
-
 // box is a sandbox under test.
 type box struct {
 	*suite
@@ -36,7 +31,7 @@ func (s *suite) create(change ...func(*tranca.Policy)) *box {
 	for _, c := range change {
 		c(&p)
 	}
-	sb, err := s.backend.Create(s.context(), tranca.Spec{ID: newID(), Policy: p})
+	sb, err := s.backend.Create(s.context(), tranca.Spec{ID: tranca.NewID(), Policy: p})
 	if err != nil {
 		s.Fatalf("create: %v", err)
 	}

@@ -132,7 +132,7 @@ func testAfterClose(s *suite) {
 func testCreateCancelled(s *suite) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	sb, err := s.backend.Create(ctx, tranca.Spec{ID: newID(), Policy: s.policy()})
+	sb, err := s.backend.Create(ctx, tranca.Spec{ID: tranca.NewID(), Policy: s.policy()})
 	if err == nil {
 		s.Error("a sandbox was made for a caller who has gone")
 		_ = sb.Close(s.context())
@@ -146,7 +146,7 @@ func testCreateCancelledMidway(s *suite) {
 	before := ownState()
 	for i := range 30 {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Duration(i)*time.Millisecond)
-		sb, err := s.backend.Create(ctx, tranca.Spec{ID: newID(), Policy: s.policy()})
+		sb, err := s.backend.Create(ctx, tranca.Spec{ID: tranca.NewID(), Policy: s.policy()})
 		cancel()
 		if err == nil {
 			if err := sb.Close(s.context()); err != nil {
@@ -165,7 +165,7 @@ func testMany(s *suite) {
 	errs := make([]error, many)
 	for i := range boxes {
 		all.Go(func() {
-			sb, err := s.backend.Create(s.context(), tranca.Spec{ID: newID(), Policy: s.policy()})
+			sb, err := s.backend.Create(s.context(), tranca.Spec{ID: tranca.NewID(), Policy: s.policy()})
 			if err != nil {
 				errs[i] = err
 				return

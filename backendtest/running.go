@@ -84,7 +84,7 @@ func testEnforcement(s *suite) {
 }
 
 func testAttachUnknown(s *suite) {
-	if _, err := s.backend.Attach(s.context(), newID()); !errors.Is(err, tranca.ErrGone) && !errors.Is(err, tranca.ErrNotFound) {
+	if _, err := s.backend.Attach(s.context(), tranca.NewID()); !errors.Is(err, tranca.ErrGone) && !errors.Is(err, tranca.ErrNotFound) {
 		s.Errorf("attaching to a sandbox that never was: %v", err)
 	}
 }

@@ -3,12 +3,10 @@ package engine
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
 	"runtime"
-	"strings"
 	"sync"
 	"time"
 
@@ -126,7 +124,7 @@ func (e *Engine) Run(ctx context.Context, req tranca.Request) (*tranca.Result, e
 	if err != nil {
 		return nil, err
 	}
-	id := newID()
+	id := tranca.NewID()
 	if err := e.admit(ctx, id); err != nil {
 		return nil, err
 	}
@@ -212,9 +210,4 @@ func (e *Engine) tell(ev tranca.Event) {
 		ev.Time = time.Now()
 		e.cfg.Observer(ev)
 	}
-}
-
-// newID returns a fresh name for a sandbox.
-func newID() tranca.ID {
-	return tranca.ID("i" + strings.ToLower(rand.Text())[:20])
 }

@@ -73,7 +73,7 @@ func (e *Engine) open(ctx context.Context, n tranca.Narrowing) (*Session, error)
 	if err != nil {
 		return nil, err
 	}
-	id := newID()
+	id := tranca.NewID()
 	if err := e.admit(ctx, id); err != nil {
 		return nil, err
 	}
