@@ -26,7 +26,7 @@ func World() cli.World {
 			return policyfile.Find(policyfile.Options{Path: path})
 		},
 		Open: func(p tranca.Policy) (cli.Engine, error) {
-			return Engine(p, slog.New(slog.DiscardHandler))
+			return Engine(p, slog.New(slog.DiscardHandler), 0)
 		},
 		Probe: probe,
 		MCP:   serveMCP,
@@ -34,9 +34,10 @@ func World() cli.World {
 	}
 }
 
-// Engine makes an engine with every backend of this build. Close it.
-func Engine(p tranca.Policy, logger *slog.Logger) (*engine.Engine, error) {
-	all, err := backends.All()
+// Engine makes an engine with every backend of this build, which keeps up to
+// ready sandboxes booted ahead. Close it.
+func Engine(p tranca.Policy, logger *slog.Logger, ready int) (*engine.Engine, error) {
+	all, err := backends.All(ready)
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +46,7 @@ func Engine(p tranca.Policy, logger *slog.Logger) (*engine.Engine, error) {
 
 // probe asks every backend.
 func probe(ctx context.Context) []cli.Probed {
-	all, err := backends.All()
+	all, err := backends.All(0)
 	if err != nil {
 		return []cli.Probed{{Backend: "tranca", Err: err}}
 	}
@@ -60,10 +61,14 @@ func probe(ctx context.Context) []cli.Probed {
 	return probed
 }
 
+// agentReady is how many sandboxes wait for an agent's next call: one agent
+// makes one call at a time.
+const agentReady = 1
+
 // serveMCP serves one agent over standard input and output.
 func serveMCP(ctx context.Context, setup cli.MCPSetup) error {
 	logger := slog.New(slog.NewTextHandler(setup.Log, nil))
-	e, err := Engine(setup.Policy, logger)
+	e, err := Engine(setup.Policy, logger, agentReady)
 	if err != nil {
 		return err
 	}

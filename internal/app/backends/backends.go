@@ -8,20 +8,25 @@ import (
 
 	"tranca"
 	"tranca/internal/backend"
+	"tranca/internal/backend/pool"
 	"tranca/internal/backend/process"
 )
 
 // All lists every backend of this build, each made when it is first
 // needed. One that can't be made stands in the registry all the same and says
 // why when it is asked, so that a policy that names it is refused with the
-// reason.
-func All() (*backend.Registry, error) {
+// reason. The process backend keeps up to ready sandboxes booted ahead.
+func All(ready int) (*backend.Registry, error) {
 	return backend.NewRegistry(
 		newLazy(process.SubprocessName, tranca.LevelSubprocess, func() (tranca.Backend, error) {
 			return process.NewSubprocess(process.SubprocessOptions{})
 		}),
 		newLazy(process.Name, tranca.LevelProcess, func() (tranca.Backend, error) {
-			return process.New(process.Options{CgroupPaths: filepath.SplitList(os.Getenv(cgroupVariable))})
+			b, err := process.New(process.Options{CgroupPaths: filepath.SplitList(os.Getenv(cgroupVariable))})
+			if err != nil || ready == 0 {
+				return b, err
+			}
+			return pool.New(b, ready), nil
 		}),
 	)
 }

@@ -111,16 +111,22 @@ func (b *Backend) script(m *box, pl *plan, files []*os.File) (*forkexec.Script, 
 			return nil, err
 		}
 	}
-	for _, fd := range pl.mountFDs {
-		fds = append(fds, fd)
+	first := len(fds)
+	fds = append(fds, pl.mountFDs...)
+	pl.number(first)
+	if m.block != nil {
+		// The agent keeps the locks of its user ids: when this process is
+		// killed nobody takes them before the last of its programs is dead.
+		for _, lock := range m.block.Locks() {
+			fds = append(fds, int(lock.Fd()))
+		}
 	}
-	pl.number(len(fds) - len(pl.mountFDs))
 	s.Setsid()
 	s.ParentDeathSignal(unix.SIGKILL)
 	moved := s.Files(fds, int(b.image.Fd()))
 	s.Capabilities(bootCaps)
 	s.Ambient(bootCaps)
-	s.ExecFD(moved[0], []string{"init"}, nil)
+	s.ExecFD(moved[0], []string{"init"}, agentEnv)
 	return s, nil
 }
 

@@ -284,7 +284,14 @@ attempt('see', found)
 attempt('open one for writing', lambda: os.open(found(), os.O_WRONLY))
 attempt('make one', lambda: (os.mkdir(os.path.dirname(found()) + '/hostile-' + V['mark']), os.rmdir(os.path.dirname(found()) + '/hostile-' + V['mark'])))
 attempt('a mount of one', lambda: [l for l in open('/proc/self/mountinfo') if ' - cgroup' in l][0])
-attempt('mount one', lambda: forked(lambda: call('mount', b'none', b'/work', b'cgroup2', 0, 0)))
+def mounted():
+    # Where it works, which is in the control, the host's own mounts stay as they are.
+    try:
+        call('unshare', 0x20000)
+        call('mount', b'none', b'/', 0, 0x44000, 0)
+    except OSError: pass
+    call('mount', b'none', b'/tmp', b'cgroup2', 0, 0)
+attempt('mount one', lambda: forked(mounted))
 def descriptor():
     for fd in os.listdir('/proc/self/fd'):
         try: target = os.readlink('/proc/self/fd/' + fd)

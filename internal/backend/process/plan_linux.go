@@ -101,7 +101,10 @@ func (b *Backend) groupLimits(l tranca.Limits) cgroup.Limits {
 	var c cgroup.Limits
 	s := b.host.support
 	if s.Memory.Held {
-		c.Memory, c.AgentMemory = l.Memory, agentMemory+l.Disk.Size
+		c.Memory, c.AgentMemory = l.Memory, agentMemory
+		if l.Disk.Backing == tranca.BackingMemory {
+			c.AgentMemory += l.Disk.Size // files that the host writes count as the agent's
+		}
 	}
 	if s.PIDs.Held {
 		c.Processes, c.AgentProcesses = l.Processes, agentProcesses

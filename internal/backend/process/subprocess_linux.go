@@ -268,7 +268,7 @@ func (s *Subprocess) script(files []*os.File) *forkexec.Script {
 		script.Capabilities(1 << unix.CAP_NET_ADMIN)
 		script.Ambient(1 << unix.CAP_NET_ADMIN)
 	}
-	script.ExecFD(moved[0], []string{"init"}, nil)
+	script.ExecFD(moved[0], []string{"init"}, agentEnv)
 	return script
 }
 
