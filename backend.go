@@ -42,6 +42,14 @@ type Backend interface {
 	Close(ctx context.Context) error
 }
 
+// Reporter is an optional ability of a backend, found with [As]: to report what
+// it tried when it was made, without the trial sandbox that Probe makes. That
+// is enough where a sandbox is about to be made, since Create refuses whatever
+// does not work.
+type Reporter interface {
+	Report() Report
+}
+
 // Spec is what one sandbox is made from.
 type Spec struct {
 	ID ID

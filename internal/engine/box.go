@@ -41,11 +41,14 @@ func (e *Engine) notCreated(ctx, limited context.Context, p plan, err error) err
 	if limited.Err() != nil {
 		return errors.Join(context.Cause(limited), err)
 	}
-	if errors.Is(err, tranca.ErrRefused) || errors.Is(err, tranca.ErrUnavailable) {
+	if errors.Is(err, tranca.ErrRefused) {
 		e.probes.forget(p.backend)
 		again := plan{policy: p.policy, digest: p.digest}
 		if found := e.tryUse(ctx, &again, p.backend); found != nil {
 			return found
+		}
+		if errors.Is(err, tranca.ErrUnavailable) {
+			return e.unavailable(ctx, p.policy, p.backend, err)
 		}
 		return err
 	}

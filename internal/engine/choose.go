@@ -111,7 +111,7 @@ func statedLevel(b tranca.Backend) tranca.Level {
 
 // tryUse sets the plan's backend, or says why this one can't be used.
 func (e *Engine) tryUse(ctx context.Context, p *plan, b tranca.Backend) error {
-	report, err := e.probes.get(ctx, b)
+	report, err := e.probes.before(ctx, b)
 	if err != nil {
 		return e.unavailable(ctx, p.policy, b, err)
 	}

@@ -53,6 +53,19 @@ func (p *probes) get(ctx context.Context, b tranca.Backend) (tranca.Report, erro
 	return report, err
 }
 
+// before is get for a backend that is about to make a sandbox. What it found
+// when it was made does then, for the making is the trial: a probe would only
+// make it twice.
+func (p *probes) before(ctx context.Context, b tranca.Backend) (tranca.Report, error) {
+	r, ok := tranca.As[tranca.Reporter](b)
+	if !ok {
+		return p.get(ctx, b)
+	}
+	report := withOwn(r.Report())
+	report.Backend = b.Name()
+	return report, nil
+}
+
 // forget makes the next get probe again.
 func (p *probes) forget(b tranca.Backend) {
 	kept := p.of(b)

@@ -22,11 +22,8 @@ func (b *Backend) Probe(ctx context.Context) (tranca.Report, error) {
 	}
 	defer b.live.Done()
 	report := b.host.report
-	if kernelOlder(5, 15) {
-		return report, &tranca.RefusalError{Backend: Name, Unavailable: true, Problems: []tranca.Problem{{
-			Item: tranca.ItemIsolation, Asked: "Linux 5.15 or later",
-			Missing: "this kernel is " + kernelRelease(), Mend: "update the kernel",
-		}}}
+	if err := tooOld(); err != nil {
+		return report, err
 	}
 	trial, err := b.boot(ctx, trialPolicy())
 	if err != nil {
@@ -36,6 +33,20 @@ func (b *Backend) Probe(ctx context.Context) (tranca.Report, error) {
 		return report, fmt.Errorf("%w: trial sandbox: %w", tranca.ErrUnavailable, err)
 	}
 	return report, nil
+}
+
+// Report says what was found when the backend was made. See [tranca.Reporter].
+func (b *Backend) Report() tranca.Report { return b.host.report }
+
+// tooOld refuses kernels before the oldest that the mechanisms are known on.
+func tooOld() error {
+	if !kernelOlder(5, 15) {
+		return nil
+	}
+	return &tranca.RefusalError{Backend: Name, Unavailable: true, Problems: []tranca.Problem{{
+		Item: tranca.ItemIsolation, Asked: "Linux 5.15 or later",
+		Missing: "this kernel is " + kernelRelease(), Mend: "update the kernel",
+	}}}
 }
 
 // trialPolicy is the least that can be booted.

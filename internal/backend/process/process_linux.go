@@ -114,6 +114,9 @@ func (b *Backend) enter() error {
 // accepts refuses what this host can't enforce and the operator did not
 // waive. An engine has checked that before; a boundary does not rely on it.
 func (b *Backend) accepts(p *tranca.Policy) error {
+	if err := tooOld(); err != nil {
+		return err
+	}
 	var problems []tranca.Problem
 	for _, item := range tranca.Items() {
 		if g := b.host.report.Find(item); !g.Held && !p.Waives(item) && needs(item, p) {

@@ -132,6 +132,9 @@ func (s *Subprocess) guarantees() []tranca.Guarantee {
 	}
 }
 
+// Report says what was found when the backend was made. See [tranca.Reporter].
+func (s *Subprocess) Report() tranca.Report { return s.report }
+
 // Probe starts a trial.
 func (s *Subprocess) Probe(ctx context.Context) (tranca.Report, error) {
 	if err := s.enter(); err != nil {
