@@ -141,7 +141,7 @@ func TestEndReasons(t *testing.T) {
 		{"segfault", nil, []string{"segv"}, tranca.Exit{Code: -1, Signal: 11, Reason: tranca.EndSignaled}, nil},
 		{"wall", wall, []string{"sleep", "60"}, tranca.Exit{Code: -1, Signal: 9, Reason: tranca.EndWall}, nil},
 		{"wall, deaf", wall, []string{"deaf"}, tranca.Exit{Code: -1, Signal: 9, Reason: tranca.EndWall}, nil},
-		{"wall, tree", wall, []string{"bomb"}, tranca.Exit{Code: -1, Signal: 9, Reason: tranca.EndWall}, []tranca.LimitHit{tranca.HitPIDs}},
+		{"wall, tree", func(c *engine.Config) { c.Policy.Limits.Wall = time.Second }, []string{"bomb"}, tranca.Exit{Code: -1, Signal: 9, Reason: tranca.EndWall}, []tranca.LimitHit{tranca.HitPIDs}},
 		{"cpu", func(c *engine.Config) { c.Policy.Limits.CPUTime = 20 * time.Millisecond }, []string{"spin"}, tranca.Exit{Code: -1, Signal: 9, Reason: tranca.EndCPU}, nil},
 		{"memory", nil, []string{"alloc", "300000000"}, tranca.Exit{Code: -1, Signal: 9, Reason: tranca.EndMemory}, nil},
 		{"memory of a tree", nil, []string{"allocs", "6", "60000000"}, tranca.Exit{Code: -1, Signal: 9, Reason: tranca.EndMemory}, nil},
