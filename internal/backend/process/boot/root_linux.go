@@ -64,6 +64,10 @@ func buildRoot(spec *bootspec.Spec) (mount.Tree, forkexec.Child, error) {
 	if err != nil {
 		return none, init, err
 	}
+	scratch, err := t.openScratch()
+	if err != nil {
+		return none, init, fmt.Errorf("writable space: %w", err)
+	}
 	if err := root.Attach(unix.AT_FDCWD, stage); err != nil {
 		return none, init, err
 	}
@@ -71,8 +75,7 @@ func buildRoot(spec *bootspec.Spec) (mount.Tree, forkexec.Child, error) {
 		return none, init, err
 	}
 	// The writable space comes first: a mount may lie below /work.
-	scratch, err := t.scratch()
-	if err != nil {
+	if err := t.showScratch(scratch); err != nil {
 		return none, init, fmt.Errorf("writable space: %w", err)
 	}
 	for i, b := range binds {
@@ -299,9 +302,10 @@ func (t *tree) makeTarget(p string, file bool) error {
 	return nil
 }
 
-// scratch makes the one writable space and shows parts of it at /work, /tmp
-// and /dev/shm, so that one bound holds over all three.
-func (t *tree) scratch() (mount.Tree, error) {
+// openScratch makes the one writable space, unless the host did. It is attached
+// below the new root, where it goes with the old one: before Linux 6.15 only
+// what is attached can be cloned in parts.
+func (t *tree) openScratch() (mount.Tree, error) {
 	m := mount.FromFD(t.spec.ScratchFD)
 	if t.spec.ScratchFD == 0 {
 		var err error
@@ -310,33 +314,39 @@ func (t *tree) scratch() (mount.Tree, error) {
 			return m, err
 		}
 	}
+	return m, m.Attach(unix.AT_FDCWD, stage)
+}
+
+// showScratch shows parts of the writable space at /work, /tmp and /dev/shm,
+// so that one bound holds over all three.
+func (t *tree) showScratch(m mount.Tree) error {
 	for _, d := range []struct {
 		name, target string
 		mode         uint32
 		owned        bool
 	}{{"work", "work", 0o755, true}, {"tmp", "tmp", 0o1777, false}, {"shm", "dev/shm", 0o1777, false}} {
 		if err := unix.Mkdirat(m.FD(), d.name, 0o700); err != nil && err != unix.EEXIST {
-			return m, &os.PathError{Op: "mkdir", Path: d.name, Err: err}
+			return &os.PathError{Op: "mkdir", Path: d.name, Err: err}
 		}
 		if d.owned && t.spec.AgentUID == 0 {
 			if err := unix.Fchownat(m.FD(), d.name, int(t.spec.CodeUID), int(t.spec.CodeGID), unix.AT_SYMLINK_NOFOLLOW); err != nil {
-				return m, &os.PathError{Op: "chown", Path: d.name, Err: err}
+				return &os.PathError{Op: "chown", Path: d.name, Err: err}
 			}
 		}
 		if err := unix.Fchmodat(m.FD(), d.name, d.mode, 0); err != nil {
-			return m, &os.PathError{Op: "chmod", Path: d.name, Err: err}
+			return &os.PathError{Op: "chmod", Path: d.name, Err: err}
 		}
 		part, err := mount.Clone(m.FD(), d.name, false)
 		if err != nil {
-			return m, err
+			return err
 		}
 		err = part.Attach(t.root.FD(), d.target)
 		part.Close()
 		if err != nil {
-			return m, err
+			return err
 		}
 	}
-	return m, nil
+	return nil
 }
 
 // startInit forks the init of the code's pid namespace. It mounts /proc, for a
