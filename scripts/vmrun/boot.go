@@ -23,7 +23,7 @@ var programs = []string{
 	"mkdir", "rmdir", "rm", "ls", "ln", "mv", "find", "grep", "sed", "sleep", "tar", "mktemp",
 	"mount", "umount", "touch", "true", "false", "echo", "kill", "ps", "dd", "head", "tail",
 	"stat", "df", "uname", "newuidmap", "newgidmap", "mkfifo", "readlink", "sort", "seq",
-	"useradd", "userdel", "usermod", "dmesg", "test", "yes", "wc", "tr", "timeout", "unshare", "nologin",
+	"useradd", "userdel", "usermod", "dmesg", "test", "yes", "wc", "tr", "timeout", "unshare", "nologin", "mkfs.ext4", "losetup", "prlimit",
 }
 
 // resultBytes is the room for the logs that come back.
