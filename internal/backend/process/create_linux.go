@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -122,10 +123,11 @@ func (b *Backend) script(m *box, pl *plan, files []*os.File) (*forkexec.Script, 
 		}
 	}
 	s.Setsid()
-	s.ParentDeathSignal(unix.SIGKILL)
+	s.ParentDeathSignal(syscall.Signal(pl.boot.DeathSignal))
 	moved := s.Files(fds, int(b.image.Fd()))
 	s.Capabilities(bootCaps)
 	s.Ambient(bootCaps)
+	s.NoNewPrivileges()
 	s.ExecFD(moved[0], []string{"init"}, agentEnv)
 	return s, nil
 }

@@ -78,6 +78,7 @@ func (b *Backend) newPlan(p *tranca.Policy) (*plan, error) {
 		Env:           environment(p),
 		Path:          searchPath,
 		Workdir:       p.Workdir,
+		DeathSignal:   int(unix.SIGKILL),
 	}
 	if pl.single {
 		pl.boot.AgentUID = p.User.UID

@@ -9,7 +9,6 @@ import (
 
 	"tranca"
 	"tranca/internal/guest/host"
-	"tranca/internal/guest/image"
 	"tranca/internal/linux/seccomp"
 )
 
@@ -48,21 +47,29 @@ var _ tranca.Backend = (*Backend)(nil)
 // is at fault or out of resources; a host that lacks something is reported by
 // Probe and refused by Create.
 func New(o Options) (*Backend, error) {
-	elf, err := image.Bytes()
-	if err != nil {
-		return nil, err
+	// Side by side: each waits for the kernel.
+	type made struct {
+		file *os.File
+		err  error
 	}
-	img, err := agentImage(elf)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", tranca.ErrUnavailable, err)
-	}
+	img := make(chan made, 1)
+	go func() {
+		file, err := agentImage()
+		img <- made{file, err}
+	}()
 	h, err := openHost(o)
-	if err != nil {
-		img.Close()
-		return nil, err
+	agent := <-img
+	if err != nil || agent.err != nil {
+		if agent.err == nil {
+			agent.err = agent.file.Close()
+		}
+		if err == nil {
+			err = h.close()
+		}
+		return nil, errors.Join(err, agent.err)
 	}
 	return &Backend{
-		options: o, host: h, image: img, spawner: newSpawner(),
+		options: o, host: h, image: agent.file, spawner: newSpawner(),
 		filters: map[seccomp.Profile][]byte{},
 	}, nil
 }

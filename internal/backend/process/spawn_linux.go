@@ -8,6 +8,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"tranca"
+	"tranca/internal/guest/image"
 	"tranca/internal/linux/forkexec"
 )
 
@@ -61,28 +63,28 @@ func (s *spawner) close() { close(s.jobs) }
 
 // agentImage is the agent's binary in a sealed file that has no name, so that
 // nobody, inside or outside, can change what later sandboxes start from.
-func agentImage(elf []byte) (*os.File, error) {
+func agentImage() (*os.File, error) {
 	flags := unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING
 	fd, err := unix.MemfdCreate("init", flags|unix.MFD_EXEC)
 	if err == unix.EINVAL { // before Linux 6.3 every such file is executable
 		fd, err = unix.MemfdCreate("init", flags)
 	}
 	if err != nil {
-		return nil, os.NewSyscallError("memfd_create", err)
+		return nil, fmt.Errorf("%w: guest agent image: memfd_create: %w", tranca.ErrUnavailable, err)
 	}
 	f := os.NewFile(uintptr(fd), "init")
-	if _, err := f.Write(elf); err != nil {
+	if err := image.WriteTo(f); err != nil {
 		f.Close()
 		return nil, fmt.Errorf("guest agent image: %w", err)
 	}
 	if err := unix.Fchmod(fd, 0o555); err != nil {
 		f.Close()
-		return nil, os.NewSyscallError("fchmod", err)
+		return nil, fmt.Errorf("%w: guest agent image: fchmod: %w", tranca.ErrUnavailable, err)
 	}
 	seals := unix.F_SEAL_SEAL | unix.F_SEAL_WRITE | unix.F_SEAL_GROW | unix.F_SEAL_SHRINK
 	if _, err := unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, seals); err != nil {
 		f.Close()
-		return nil, os.NewSyscallError("seal guest agent image", err)
+		return nil, fmt.Errorf("%w: seal guest agent image: %w", tranca.ErrUnavailable, err)
 	}
 	return f, nil
 }

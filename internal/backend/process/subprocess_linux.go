@@ -16,7 +16,6 @@ import (
 	"tranca"
 	"tranca/internal/backend/process/bootspec"
 	"tranca/internal/guest/host"
-	"tranca/internal/guest/image"
 	"tranca/internal/linux/cleanup"
 	"tranca/internal/linux/forkexec"
 )
@@ -59,13 +58,9 @@ func NewSubprocess(o SubprocessOptions) (*Subprocess, error) {
 	if o.Chroot != "" && !root {
 		return nil, fmt.Errorf("%w: chroot needs root", tranca.ErrUnavailable)
 	}
-	elf, err := image.Bytes()
+	img, err := agentImage()
 	if err != nil {
 		return nil, err
-	}
-	img, err := agentImage(elf)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", tranca.ErrUnavailable, err)
 	}
 	raiseDescriptors()
 	s := &Subprocess{options: o, image: img, spawner: newSpawner(), root: root}
@@ -243,7 +238,7 @@ func (s *Subprocess) spec(p *tranca.Policy, home string) *bootspec.Spec {
 		}
 	}
 	spec := &bootspec.Spec{
-		Plain: true, Chroot: s.options.Chroot,
+		Plain: true, Chroot: s.options.Chroot, DeathSignal: int(unix.SIGKILL),
 		CodeUID: nobody, CodeGID: nobody, AgentUID: nobody, Landlock: -1,
 		Env: environment(&q), Path: searchPath, Workdir: workdir,
 		Rlimits: rlimits(p.Limits, perProcess{memory: true, cpu: true}),
@@ -271,6 +266,7 @@ func (s *Subprocess) script(files []*os.File) *forkexec.Script {
 		script.Capabilities(1 << unix.CAP_NET_ADMIN)
 		script.Ambient(1 << unix.CAP_NET_ADMIN)
 	}
+	script.NoNewPrivileges()
 	script.ExecFD(moved[0], []string{"init"}, agentEnv)
 	return script
 }

@@ -10,6 +10,7 @@ import (
 	"embed"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"runtime"
 
 	"tranca"
@@ -18,23 +19,28 @@ import (
 //go:embed all:bin
 var files embed.FS
 
-// Bytes returns the agent's ELF image for this architecture. The slice must
-// not be changed. The error wraps [tranca.ErrUnavailable].
-func Bytes() ([]byte, error) {
-	b, err := files.ReadFile("bin/tranca-guest-" + runtime.GOARCH)
+// WriteTo writes the agent's ELF image for this architecture to w, piece by
+// piece: a copy of the whole would cost each start of tranca a millisecond.
+// Without an image the error wraps [tranca.ErrUnavailable].
+func WriteTo(w io.Writer) error {
+	f, err := files.Open("bin/tranca-guest-" + runtime.GOARCH)
 	if err != nil {
-		return nil, fmt.Errorf("%w: this program was built without the guest agent for %s: "+
+		return fmt.Errorf("%w: this program was built without the guest agent for %s: "+
 			"run `make build` in tranca's source tree first", tranca.ErrUnavailable, runtime.GOARCH)
 	}
-	return b, nil
+	defer f.Close()
+	_, err = io.CopyBuffer(onlyWriter{w}, f, make([]byte, 128<<10))
+	return err
 }
+
+// onlyWriter hides a ReadFrom that would make a small buffer of its own.
+type onlyWriter struct{ io.Writer }
 
 // Digest returns the image's SHA-256 in hexadecimal, or "" without an image.
 func Digest() string {
-	b, err := Bytes()
-	if err != nil {
+	h := sha256.New()
+	if WriteTo(h) != nil {
 		return ""
 	}
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:])
+	return hex.EncodeToString(h.Sum(nil))
 }

@@ -159,12 +159,11 @@ func becomeRoot(spec *bootspec.Spec) error {
 }
 
 // settle drops, on all threads, what only the boot needed, and keeps the
-// code's user from looking into the agent.
+// code's user from looking into the agent. Each act on all threads stops the
+// agent for a while, so what can be done before its exec is: it already has no
+// new privileges.
 func settle(spec *bootspec.Spec) error {
 	if err := allThreadsCaps(remaining(spec)); err != nil {
-		return err
-	}
-	if err := allThreadsPrctl(unix.PR_SET_NO_NEW_PRIVS, 1); err != nil {
 		return err
 	}
 	return os.NewSyscallError("prctl", unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0))

@@ -90,15 +90,26 @@ func (l *launcher) restrict(init forkexec.Child) error {
 			return os.NewSyscallError("drop bounding set", err)
 		}
 	}
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return os.NewSyscallError("no_new_privs", err)
-	}
 	if l.spec.Landlock >= 0 {
 		if err := l.restrictFiles(); err != nil {
 			return fmt.Errorf("landlock: %w", err)
 		}
 	}
-	return threadCaps(remaining(l.spec))
+	if err := threadCaps(remaining(l.spec)); err != nil {
+		return err
+	}
+	return dieWithParent(l.spec)
+}
+
+// dieWithParent has the kernel kill the agent when its supervisor dies. It was
+// asked for before the exec, but the kernel forgets it when a thread becomes
+// another user. Each thread has its own, and one is enough; the calling one
+// must stay, and stay the user that it is.
+func dieWithParent(spec *bootspec.Spec) error {
+	if spec.DeathSignal == 0 {
+		return errors.New("no parent death signal")
+	}
+	return os.NewSyscallError("parent death signal", unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(spec.DeathSignal), 0, 0, 0))
 }
 
 // enterCgroupNamespace gives the thread's children a cgroup namespace whose

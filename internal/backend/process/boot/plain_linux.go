@@ -39,6 +39,9 @@ func enterPlain(spec *bootspec.Spec) (*launcher, mount.Tree, error) {
 	if err := settle(spec); err != nil {
 		return nil, none, fmt.Errorf("privileges: %w", err)
 	}
+	if err := dieWithParent(spec); err != nil {
+		return nil, none, err
+	}
 	l := &launcher{spec: spec, tasks: make(chan func())}
 	go l.serve()
 	return l, none, nil

@@ -11,27 +11,16 @@ import (
 )
 
 // allThreadsCaps sets permitted and effective sets of every thread and empties
-// ambient and inheritable sets.
+// the inheritable ones; the kernel empties the ambient sets with them.
 func allThreadsCaps(caps uint64) error {
 	hdr := &unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	data := &[2]unix.CapUserData{
 		{Effective: uint32(caps), Permitted: uint32(caps)},
 		{Effective: uint32(caps >> 32), Permitted: uint32(caps >> 32)},
 	}
-	if err := allThreadsPrctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL); err != nil {
-		return err
-	}
 	_, _, e := syscall.AllThreadsSyscall(unix.SYS_CAPSET, uintptr(unsafe.Pointer(hdr)), uintptr(unsafe.Pointer(data)), 0)
 	if e != 0 {
 		return os.NewSyscallError("capset", e)
-	}
-	return nil
-}
-
-func allThreadsPrctl(option, arg uintptr) error {
-	_, _, e := syscall.AllThreadsSyscall6(unix.SYS_PRCTL, option, arg, 0, 0, 0, 0)
-	if e != 0 {
-		return os.NewSyscallError("prctl", e)
 	}
 	return nil
 }

@@ -45,6 +45,8 @@ type Spec struct {
 	// ReopenTasks has the agent open them anew: the kernel then asks that the
 	// joining user opened them.
 	ReopenTasks bool
+	// DeathSignal is what the agent gets when its supervisor dies; never 0.
+	DeathSignal int
 	// CodeCgroupFD is the version 2 folder that code starts in, or 0. Where
 	// the host could not make a mount of its own of it, CodeCgroup is its path.
 	CodeCgroupFD int
@@ -183,6 +185,7 @@ func (s *Spec) Marshal() []byte {
 	e.str(20, s.CodeCgroup)
 	e.flag(21, s.Plain)
 	e.str(22, s.Chroot)
+	e.num(23, uint64(s.DeathSignal))
 	return e.b
 }
 
@@ -327,6 +330,8 @@ func (s *Spec) more(field int, v uint64, data []byte) error {
 		s.Plain = v != 0
 	case 22:
 		s.Chroot = string(data)
+	case 23:
+		s.DeathSignal = int(v)
 	default:
 		return errMalformed
 	}
