@@ -71,13 +71,18 @@ func TestDetached(t *testing.T) {
 	require.Root(t)
 	tree := needTree(t, Options{V2: true})
 	require.Check(t, "cgroup2", tree.v2 != nil, "no v2 tree")
-	dir := create(t, tree, "detached", defaultLimits).Code().Dir
-	again, err := Detach(dir)
+	g := create(t, tree, "detached", defaultLimits)
+	plain, err := place{tree.v2.dir, "detached"}.open(".", unix.O_PATH|unix.O_DIRECTORY)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer plain.Close()
+	again, err := Detach(plain)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer again.Close()
-	for _, d := range []*os.File{dir, again} {
+	for _, d := range []*os.File{g.Code().Dir, again} {
 		var here, up unix.Stat_t
 		if err := unix.Fstatat(int(d.Fd()), ".", &here, 0); err != nil {
 			t.Fatal(err)
