@@ -35,7 +35,7 @@ func explain(err error, root bool) tranca.Problem {
 	case !isPermission(err):
 	case !root && sysctl("kernel/apparmor_restrict_unprivileged_userns") == "1":
 		p.Missing = "AppArmor lets only named programs use user namespaces (kernel.apparmor_restrict_unprivileged_userns is 1)"
-		p.Mend = "sudo tranca setup"
+		p.Mend = setupCommand
 	case !root && sysctl("kernel/unprivileged_userns_clone") == "0":
 		p.Missing = "only root may make user namespaces (kernel.unprivileged_userns_clone is 0)"
 		p.Mend = "sudo sysctl kernel.unprivileged_userns_clone=1"

@@ -88,7 +88,7 @@ func (h *hostState) guarantees() []tranca.Guarantee {
 		held(tranca.ItemLifetime, "parent death signal, end of the stream, pid namespace"),
 		held(tranca.ItemWall, "monotonic clock of the supervisor, then kill of the tree"),
 		h.cpuTimeGuarantee(),
-		feature(tranca.ItemCPUs, h.support.CPU),
+		h.feature(tranca.ItemCPUs, h.support.CPU),
 		h.memoryGuarantee(),
 		h.pidsGuarantee(),
 		held(tranca.ItemOpenFiles, "RLIMIT_NOFILE"),
@@ -99,9 +99,18 @@ func (h *hostState) guarantees() []tranca.Guarantee {
 	}
 }
 
-func feature(item tranca.Item, f cgroup.Feature) tranca.Guarantee {
-	return tranca.Guarantee{Item: item, Held: f.Held, Mechanism: f.Mechanism, Missing: f.Missing, Mend: f.Mend}
+// feature turns a finding about control groups into a guarantee. What an
+// ordinary user lacks is all mended by one command.
+func (h *hostState) feature(item tranca.Item, f cgroup.Feature) tranca.Guarantee {
+	mend := f.Mend
+	if !h.root && mend != "" {
+		mend = setupCommand
+	}
+	return tranca.Guarantee{Item: item, Held: f.Held, Mechanism: f.Mechanism, Missing: f.Missing, Mend: mend}
 }
+
+// setupCommand makes the host changes that need root, once.
+const setupCommand = "sudo tranca setup"
 
 func (h *hostState) mountMechanism() string {
 	if h.root {
@@ -117,6 +126,9 @@ func (h *hostState) userGuarantee() tranca.Guarantee {
 		return g
 	}
 	g.Missing, g.Mend = h.idsMissing, h.idsMend
+	if g.Mend != "" {
+		g.Mend = setupCommand
+	}
 	return g
 }
 
@@ -134,7 +146,7 @@ func (h *hostState) landlockGuarantee() tranca.Guarantee {
 // cpuTimeGuarantee needs a group that counts; without one only each process
 // has a bound.
 func (h *hostState) cpuTimeGuarantee() tranca.Guarantee {
-	g := feature(tranca.ItemCPUTime, h.support.CPUTime)
+	g := h.feature(tranca.ItemCPUTime, h.support.CPUTime)
 	if g.Held {
 		g.Mechanism += ", watched by the supervisor"
 	}
@@ -142,13 +154,13 @@ func (h *hostState) cpuTimeGuarantee() tranca.Guarantee {
 }
 
 func (h *hostState) memoryGuarantee() tranca.Guarantee {
-	return feature(tranca.ItemMemory, h.support.Memory)
+	return h.feature(tranca.ItemMemory, h.support.Memory)
 }
 
 // pidsGuarantee falls to the user namespace's own count of processes, which
 // the kernel keeps for each user in it.
 func (h *hostState) pidsGuarantee() tranca.Guarantee {
-	g := feature(tranca.ItemPIDs, h.support.PIDs)
+	g := h.feature(tranca.ItemPIDs, h.support.PIDs)
 	if !g.Held && !h.root {
 		return tranca.Guarantee{Item: tranca.ItemPIDs, Held: true, Mechanism: "RLIMIT_NPROC, counted in the sandbox's own user namespace"}
 	}
