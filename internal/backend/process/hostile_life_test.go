@@ -97,9 +97,7 @@ func TestHostileLeavers(t *testing.T) {
 			if err := cmd.Run(); err != nil {
 				t.Fatal(err)
 			}
-			if len(s.marked()) == 0 {
-				t.Error("a bare process leaves nothing either")
-			}
+			eventually(t, "a bare process leaves something", func() bool { return len(s.marked()) > 0 })
 			s.killMarked()
 		})
 	}
@@ -284,14 +282,17 @@ func TestHostileKill(t *testing.T) {
 	b.needs(t, "cpu limit")
 	s := (&row{}).newScene(t, b, false)
 	s.policy.Limits.Processes, s.policy.Limits.MilliCPUs = 500, 100
-	var took []time.Duration
-	for range 5 {
-		took = append(took, s.killBomb())
-	}
-	slices.Sort(took)
 	most := time.Duration(500 * scale(t) * float64(time.Millisecond))
-	if took[2] > most {
-		t.Errorf("dead after %v, want the median within %s", took, most)
+	// Three of five have to be in time, for a noisy host.
+	var took []time.Duration
+	for intime := 0; intime < 3; {
+		last := s.killBomb()
+		took = append(took, last)
+		if last <= most {
+			intime++
+		} else if len(took)-intime > 2 {
+			t.Fatalf("dead after %v, want three of five within %s", took, most)
+		}
 	}
 	t.Logf("dead after %v", took)
 }
@@ -308,7 +309,7 @@ def slowly():
             os.setsid()
             signal.pause()
 def quickly():
-    code = bytes.fromhex('53bbc2010000b8390000000f0585c074107808ffcb75ef89d85bc3eb00ebf8b8700000000f05b8220000000f05ebf7')
+    code = bytes.fromhex('53bbc2010000b8390000000f0585c0740e7808ffcb75ef89d85bc3eb00ebf8b8700000000f05b8220000000f05ebf7')
     page = mmap.mmap(-1, 4096, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
     page.write(code)
     ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(page)))()
