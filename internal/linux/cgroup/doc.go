@@ -27,7 +27,9 @@
 //
 // Kill stops all forks by a bound of no processes, and then kills who is
 // listed, until nobody is. That needs no freezer, and measured the same as
-// freezing and as cgroup.kill: some 150 ms for 500 processes on two CPUs.
+// freezing and as cgroup.kill: some 150 ms for 500 processes on two CPUs,
+// below 400 ms with twenty busy programs beside. It gives the code hardly any
+// CPU time until all are signalled, and the greatest share from then on.
 // cgroup.kill is kept for the end of a sandbox, since on some kernels a group
 // that was killed by it kills newcomers; see tryKill.
 //

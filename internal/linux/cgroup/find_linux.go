@@ -222,10 +222,6 @@ func v1Names(m mount, mem membership) []string {
 	return both
 }
 
-func within(p, dir string) bool {
-	return p == dir || dir == "/" || strings.HasPrefix(p, dir+"/")
-}
-
 // makeFolder makes the supervisor's own folder in base.
 func (f *finder) makeFolder(base string, v2 bool) (*hierarchy, error) {
 	dir := path.Join(base, folderName(f.ID))

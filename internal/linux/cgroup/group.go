@@ -48,6 +48,9 @@ type Entry struct {
 	// SysProcAttr.UseCgroupFD). The kernel checks the rights of the caller,
 	// not of the opener: the supervisor has them, and Limits.Owner has them
 	// on the code's leaf, provided that the caller is itself in the agent's.
+	// Where the tree is mounted with nsdelegate, as systemd does, the caller's
+	// cgroup namespace must hold both leaves: a child makes one of its own
+	// after its birth, not the caller before.
 	Dir *os.File
 	// Detached says that nothing above Dir can be reached from it. Only then
 	// may it be handed into a sandbox; see [Detach].

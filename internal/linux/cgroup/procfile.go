@@ -116,6 +116,11 @@ func (m mount) folder(where string) (string, bool) {
 	return path.Join(m.point, rest), true
 }
 
+// within reports whether p is dir or below it. Both are clean.
+func within(p, dir string) bool {
+	return p == dir || dir == "/" || strings.HasPrefix(p, dir+"/")
+}
+
 // keyed finds "KEY VALUE" in a flat keyed file such as memory.events.
 func keyed(text, key string) (int64, bool) {
 	for line := range strings.Lines(text) {

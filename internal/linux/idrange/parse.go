@@ -5,6 +5,9 @@ import (
 	"strings"
 )
 
+// Size is the number of ids in a block.
+const Size = 8
+
 // span is a range of ids, end excluded.
 type span struct{ first, end uint64 }
 
@@ -54,7 +57,7 @@ func parseIDs(text string, last int) []span {
 	return all
 }
 
-// nameOf finds the names of a user id in the text of /etc/passwd. Several
+// namesOf finds the names of a user id in the text of /etc/passwd. Several
 // names can share an id.
 func namesOf(passwd string, uid int) []string {
 	var names []string

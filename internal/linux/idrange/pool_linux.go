@@ -16,9 +16,6 @@ import (
 	"tranca/internal/linux/supervisor"
 )
 
-// Size is the number of ids in a block.
-const Size = 8
-
 // The range that root takes its blocks from.
 const (
 	rootFirst = 2_100_000_000

@@ -8,6 +8,19 @@ import (
 	"tranca"
 )
 
+// Remains is what a dead supervisor said about itself.
+type Remains struct {
+	ID    string
+	Notes []Note
+}
+
+// Note is one thing that a supervisor wrote down before it made something
+// that could outlive it.
+type Note struct {
+	Kind  string
+	Value string
+}
+
 // formatNote makes one line: the kind, a blank, the value quoted.
 func formatNote(n Note) (string, error) {
 	if n.Kind == "" || strings.Trim(n.Kind, "abcdefghijklmnopqrstuvwxyz-") != "" {
@@ -39,4 +52,12 @@ func parseNotes(text string) []Note {
 		}
 	}
 	return notes
+}
+
+// idBytes makes ids of 16 hexadecimal digits.
+const idBytes = 8
+
+// ValidID reports whether id has the form of a supervisor's id.
+func ValidID(id string) bool {
+	return len(id) == 2*idBytes && strings.Trim(id, "0123456789abcdef") == ""
 }

@@ -17,8 +17,6 @@ import (
 
 const (
 	prefix = "s-"
-	// idBytes makes ids of 16 hexadecimal digits.
-	idBytes = 8
 	// maxNotes bounds what is read of a dead supervisor's notes.
 	maxNotes = 1 << 20
 	// attempts to make a lock file that no sweeper takes away at once.
@@ -32,19 +30,6 @@ type Supervisor struct {
 
 	mu   sync.Mutex
 	lock *os.File // nil when closed
-}
-
-// Remains is what a dead supervisor said about itself.
-type Remains struct {
-	ID    string
-	Notes []Note
-}
-
-// Note is one thing that a supervisor wrote down before it made something
-// that could outlive it.
-type Note struct {
-	Kind  string
-	Value string
 }
 
 // Open gives this process a new identity in a runtime folder; see
@@ -197,9 +182,4 @@ func (s *Supervisor) names() ([]string, error) {
 		}
 	}
 	return names, nil
-}
-
-// ValidID reports whether id has the form of a supervisor's id.
-func ValidID(id string) bool {
-	return len(id) == 2*idBytes && strings.Trim(id, "0123456789abcdef") == ""
 }
