@@ -13,7 +13,7 @@ func TestOutOfMemory(t *testing.T) {
 			hog := start(t, g.Code(), "hog")
 			select {
 			case <-g.OOM():
-			case <-time.After(30 * time.Second):
+			case <-time.After(patience):
 				t.Fatal("nobody told of the OOM kill")
 			}
 			if err := hog.Wait(); err == nil {

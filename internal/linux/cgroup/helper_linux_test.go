@@ -371,12 +371,15 @@ func stats(t testing.TB, g *Group) Stats {
 	return s
 }
 
+// patience is long enough for an emulated host.
+const patience = 2 * time.Minute
+
 // eventually waits for something that the kernel does in its own time.
 func eventually(t testing.TB, what string, done func() bool) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !done(); time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(patience); !done(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("not in 30 s: %s", what)
+			t.Fatalf("not in %v: %s", patience, what)
 		}
 	}
 }

@@ -15,8 +15,12 @@ func TestKillForkBomb(t *testing.T) {
 		g := create(t, tree, "bomb", l)
 		agent := start(t, g.Agent(), "sleep")
 		for round := range 2 {
+			// Only its growth is not slowed down: under emulation that takes
+			// minutes.
+			setBombQuota(t, g, 0)
 			bomb := start(t, g.Code(), "bomb")
 			eventually(t, "500 processes", func() bool { return stats(t, g).Processes >= 500 })
+			setBombQuota(t, g, l.MilliCPUs)
 			refused := stats(t, g).Refused
 			begin := time.Now()
 			if err := g.Kill(context.Background()); err != nil {
@@ -51,6 +55,13 @@ func TestKillForkBomb(t *testing.T) {
 			}
 		}
 	})
+}
+
+func setBombQuota(t *testing.T, g *Group, milli int64) {
+	t.Helper()
+	if err := setQuota(g.cpu.place, g.cpu.v2, milli); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // checkNobody reads the lists anew: no process may be in any of the code's
