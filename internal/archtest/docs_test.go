@@ -18,7 +18,9 @@ func TestDocRulesSeeViolations(t *testing.T) {
 	tests := Tests{Funcs: map[string]bool{"process.TestHostileFiles": true, "process.TestProcess": true},
 		Text: `{"Kill/Tree", testKillTree, nil}, id: "FS-01"`}
 	there := func(name string) bool { return name == "docs/A.md" || name == "internal/engine" }
-	headings := func(string) []string { return Headings("# One thing\n```\n# no heading\n```\n## What's *not* promised\n") }
+	headings := func(string) []string {
+		return Headings("# One thing\n```\n# no heading\n```\n## What's *not* promised\n")
+	}
 	help := func(sub string) (string, bool) { return "--json  -c CODE, --code CODE", sub == "run" }
 	for _, c := range []struct {
 		name, text, want string
