@@ -37,7 +37,7 @@ func (a *app) setupCommand() *cli.Command {
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "print", Usage: "print the commands, change nothing"},
 			&cli.BoolFlag{Name: "undo", Usage: "take the changes back"},
-			&cli.StringFlag{Name: "user", Usage: "who will run tranca `NAME`; left out, you", HideDefault: true},
+			&cli.StringFlag{Name: "user", Usage: "who will run tranca, by `NAME`; left out, you, also behind sudo", HideDefault: true},
 		},
 		Description: setupHelp + "Exit status:\n" +
 			"  0      done, or printed\n" +
@@ -76,8 +76,11 @@ func (a *app) setup(_ context.Context, c *cli.Command) error {
 }
 
 // setupHost finds out for whom this host is to be set up, and where tranca is
-// installed.
+// installed. Behind sudo it is for the person who called it: root needs none.
 func (a *app) setupHost(name string) (hostsetup.Host, error) {
+	if name == "" && os.Geteuid() == 0 {
+		name = a.Getenv("SUDO_USER")
+	}
 	find := func() (*user.User, error) { return user.Lookup(name) }
 	if name == "" {
 		find = user.Current
