@@ -134,7 +134,7 @@ func runOne(s settings, p suite) (bool, tally) {
 	return true, t
 }
 
-// ends prints the lines that tell the end of a test, subtests left out.
+// ends prints the lines that tell the end of a test or of one right below it.
 type ends struct{ rest []byte }
 
 func (e *ends) Write(p []byte) (int, error) {
@@ -145,7 +145,7 @@ func (e *ends) Write(p []byte) (int, error) {
 			return len(p), nil
 		}
 		e.rest = rest
-		if bytes.HasPrefix(line, []byte("--- ")) {
+		if bytes.HasPrefix(bytes.TrimPrefix(line, []byte("    ")), []byte("--- ")) {
 			fmt.Println(string(line))
 		}
 	}
