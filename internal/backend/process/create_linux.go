@@ -29,7 +29,7 @@ func (b *Backend) boot(ctx context.Context, p *tranca.Policy) (*box, error) {
 		countsCPU: b.host.support.CPUTime.Held, boundsCPU: b.host.support.CPU.Held,
 		limit:   make(chan tranca.Reason, 1),
 		begun:   make(chan struct{}),
-		closing: make(chan struct{}), closed: make(chan struct{}),
+		closing: make(chan struct{}), end: newDestruction(),
 		hit: map[tranca.LimitHit]bool{},
 	}
 	if err := b.allot(m, pl, &cu); err != nil {

@@ -50,12 +50,10 @@ type box struct {
 	cpuSpent bool
 	agentPID int // 0 once reaped
 
-	begun     chan struct{} // closed and replaced by Begin: wakes the watch
-	closing   chan struct{}
-	closeOnce sync.Once
-	closed    chan struct{}
-	closeErr  error
-	watch     sync.WaitGroup
+	begun   chan struct{} // closed and replaced by Begin: wakes the watch
+	closing chan struct{}
+	end     *destruction
+	watch   sync.WaitGroup
 }
 
 var _ machine.Machine = (*box)(nil)
@@ -275,16 +273,33 @@ func awaitPIDFD(ctx context.Context, fd int) error {
 
 // Close destroys the sandbox.
 func (b *box) Close(ctx context.Context) error {
-	b.closeOnce.Do(func() {
+	return b.end.run(ctx, func() error {
 		close(b.closing)
+		return b.destroy()
+	})
+}
+
+// destruction happens once, whoever asks for it and however long they wait.
+type destruction struct {
+	once sync.Once
+	done chan struct{}
+	err  error
+}
+
+func newDestruction() *destruction { return &destruction{done: make(chan struct{})} }
+
+// run begins the destruction, unless it has begun, and waits for its end. If
+// ctx ends first the destruction goes on.
+func (d *destruction) run(ctx context.Context, destroy func() error) error {
+	d.once.Do(func() {
 		go func() {
-			defer close(b.closed)
-			b.closeErr = b.destroy()
+			defer close(d.done)
+			d.err = destroy()
 		}()
 	})
 	select {
-	case <-b.closed:
-		return b.closeErr
+	case <-d.done:
+		return d.err
 	case <-ctx.Done():
 		return fmt.Errorf("sandbox is still being destroyed: %w", context.Cause(ctx))
 	}

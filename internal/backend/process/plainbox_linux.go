@@ -39,9 +39,7 @@ type plainBox struct {
 	pid  int           // 0 once reaped
 	base time.Duration // CPU time before Begin
 
-	once     sync.Once
-	closed   chan struct{}
-	closeErr error
+	end *destruction
 }
 
 var _ machine.Machine = (*plainBox)(nil)
@@ -172,20 +170,7 @@ func isAlive(pid int) bool {
 }
 
 // Close ends programs and agent and removes the folder.
-func (b *plainBox) Close(ctx context.Context) error {
-	b.once.Do(func() {
-		go func() {
-			defer close(b.closed)
-			b.closeErr = b.destroy()
-		}()
-	})
-	select {
-	case <-b.closed:
-		return b.closeErr
-	case <-ctx.Done():
-		return fmt.Errorf("sandbox is still being destroyed: %w", context.Cause(ctx))
-	}
-}
+func (b *plainBox) Close(ctx context.Context) error { return b.end.run(ctx, b.destroy) }
 
 func (b *plainBox) destroy() error {
 	ctx, cancel := context.WithTimeout(context.Background(), killTime)

@@ -29,7 +29,8 @@ func (b *Backend) Probe(ctx context.Context) (tranca.Report, error) {
 	if err != nil {
 		return report, err
 	}
-	if err := trial.Close(ctx); err != nil {
+	// Also when the caller has gone: nothing of the trial may stay.
+	if err := trial.Close(context.WithoutCancel(ctx)); err != nil {
 		return report, fmt.Errorf("%w: trial sandbox: %w", tranca.ErrUnavailable, err)
 	}
 	return report, nil

@@ -140,7 +140,8 @@ func (s *Subprocess) Probe(ctx context.Context) (tranca.Report, error) {
 	if err != nil {
 		return s.report, err
 	}
-	return s.report, trial.Close(ctx)
+	// Also when the caller has gone: nothing of the trial may stay.
+	return s.report, trial.Close(context.WithoutCancel(ctx))
 }
 
 func (s *Subprocess) enter() error {
@@ -186,7 +187,7 @@ func (s *Subprocess) boot(ctx context.Context, p *tranca.Policy) (*plainBox, err
 	}
 	cu.Add(func() { os.RemoveAll(home) })
 	spec := s.spec(p, home)
-	m := &plainBox{limits: p.Limits, home: home, limit: make(chan tranca.Reason, 1), closed: make(chan struct{})}
+	m := &plainBox{limits: p.Limits, home: home, limit: make(chan tranca.Reason, 1), end: newDestruction()}
 	a, err := startAgent(ctx, s.spawner, spec, func(files []*os.File) (*forkexec.Script, error) {
 		return s.script(files), nil
 	}, s.mapUser)
