@@ -148,8 +148,7 @@ func (b *Backend) mapUsers(ctx context.Context, pid int, m *box, pl *plan) error
 	uid, gid := b.codeIDs(m)
 	uids := []idMap{{0, m.block.UID}, {inside.UID, uid}}
 	gids := []idMap{{0, m.block.GID}, {inside.GID, gid}}
-	if !b.host.root && len(pl.policy.Mounts) > 0 {
-		// What the caller mounted is the caller's: the code gets his user.
+	if b.sharesUser(pl.policy) {
 		uids[1].outside, gids[1].outside = uint32(os.Geteuid()), uint32(os.Getegid())
 	}
 	if err := b.host.ids.Map(ctx, pid, lines(uids), lines(gids)); err != nil {

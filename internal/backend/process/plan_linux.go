@@ -208,6 +208,9 @@ func (b *Backend) statement(pl *plan) []tranca.Enforcement {
 				continue
 			}
 			e.Mechanism, e.Status = mountStatement(item, pl, e.Mechanism)
+		case item == tranca.ItemUser && b.sharesUser(pl.policy) && g.Held:
+			e.Status = tranca.StatusWaived
+			e.Mechanism = "the code runs as the caller's own user, in namespaces of its own: so it may use what the operator mounted"
 		case !g.Held && pl.policy.Waives(item):
 			e.Status, e.Mechanism = tranca.StatusWaived, weaker(item, g.Missing)
 		}
@@ -221,6 +224,10 @@ func (b *Backend) statement(pl *plan) []tranca.Enforcement {
 	}
 	return out
 }
+
+// sharesUser reports whether the code gets the caller's user: what an
+// unprivileged caller mounted is the caller's, and only root can map owners.
+func (b *Backend) sharesUser(p *tranca.Policy) bool { return !b.host.root && len(p.Mounts) > 0 }
 
 // onDisk says what bounds a writable space on disk.
 func onDisk(item tranca.Item, mechanism string) string {
