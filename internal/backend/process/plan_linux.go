@@ -168,7 +168,10 @@ func rlimits(l tranca.Limits, p perProcess) []bootspec.Rlimit {
 	same := func(resource int, value uint64) { set(resource, value, value) }
 	same(unix.RLIMIT_NOFILE, uint64(l.OpenFiles))
 	same(unix.RLIMIT_FSIZE, uint64(l.FileSize))
-	same(unix.RLIMIT_CORE, 0)
+	// Not 0: where kernel.core_pattern is a pipe, the kernel starts the host's
+	// handler for a crash whatever the limit, but for the one value by which it
+	// knows the handler itself. A file of one byte is never written either.
+	same(unix.RLIMIT_CORE, 1)
 	same(unix.RLIMIT_MEMLOCK, lockedMemory)
 	same(unix.RLIMIT_MSGQUEUE, queueMemory)
 	same(unix.RLIMIT_STACK, stackSize)
