@@ -109,13 +109,20 @@ func writeZero(files []*os.File) error {
 
 func helpSleep() error {
 	fmt.Println("ready")
-	time.Sleep(time.Minute)
+	stay()
 	return nil
+}
+
+// stay waits until the process is killed, or its parent ends without that.
+func stay() {
+	for parent := os.Getppid(); os.Getppid() == parent; {
+		time.Sleep(100 * time.Millisecond)
+	}
 }
 
 func helpSpin() error {
 	fmt.Println("ready")
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
+	for end := time.Now().Add(patience); time.Now().Before(end); {
 	}
 	return nil
 }
@@ -153,7 +160,7 @@ func helpForks() error {
 	for n := 0; ; n++ {
 		if errno := forkSleeper(); errno != 0 {
 			fmt.Println("ready", n, errno == unix.EAGAIN)
-			time.Sleep(time.Minute)
+			stay()
 			return nil
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"tranca"
 	"tranca/internal/linux/supervisor"
@@ -37,7 +36,7 @@ func helpServe() error {
 		pids = append(pids, fmt.Sprint(cmd.Process.Pid))
 	}
 	fmt.Println("ready", s.ID(), strings.Join(pids, " "))
-	time.Sleep(time.Minute)
+	stay()
 	return nil
 }
 

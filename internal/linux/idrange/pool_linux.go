@@ -79,6 +79,9 @@ func Open(o Options) (*Pool, error) {
 		err = p.forRoot(o.Etc)
 	} else {
 		err = p.forUser(o.Etc, os.Geteuid())
+		if err == nil {
+			p.helpers, err = findHelpers()
+		}
 	}
 	if err != nil {
 		return nil, err
@@ -158,8 +161,7 @@ func (p *Pool) forUser(etc string, uid int) error {
 			}
 		}
 	}
-	p.helpers, err = findHelpers()
-	return err
+	return nil
 }
 
 func readOptional(dir, name string) (string, error) {

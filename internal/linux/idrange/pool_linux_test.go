@@ -96,14 +96,13 @@ func (w witness) release(b *Block) error {
 	return errors.Join(w.lock(b, unix.F_UNLCK), b.Release())
 }
 
-// openPool opens a pool of 64 blocks from files of the test, without asking
+// openPool opens a pool of 64 blocks from files of the test; it takes no
 // newuidmap.
 func openPool(folder, etc string) (*Pool, error) {
 	p := &Pool{}
 	if err := p.forUser(etc, 4242); err != nil {
 		return nil, err
 	}
-	p.helpers = nil
 	return p, p.openFolder(folder)
 }
 
