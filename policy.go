@@ -35,6 +35,9 @@ type Policy struct {
 	Hostname string
 	// Network is the reach of the network.
 	Network Network
+	// Chroot is a host folder that becomes the root of programs under the
+	// backend subprocess, which needs root for it; empty for none.
+	Chroot string
 	// MinLandlockABI is the lowest Landlock ABI that is accepted, where the
 	// backend uses Landlock. 0 accepts any that the host has, but not none.
 	MinLandlockABI int

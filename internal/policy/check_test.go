@@ -214,7 +214,7 @@ func TestExplain(t *testing.T) {
 // TestDigest shows that what allows the same has the same digest, and what
 // does not has another.
 func TestDigest(t *testing.T) {
-	const known = "sha256:d9838ab41ace6405a5f7f92d89bd9966abdd1356cd2016737edb46cc2c12c707"
+	const known = "sha256:17ce3d9a2013e8547bd10c803b36a8d9bb1d95187c838840fdca7c0230b80944"
 	if got := Digest(Default()); got != known {
 		t.Errorf("the digest of the default was %s, is %s: it is written down in results", known, got)
 	}
@@ -233,7 +233,7 @@ func TestDigest(t *testing.T) {
 		"user name": func(p *tranca.Policy) { p.User.Name = "x" }, "gid": func(p *tranca.Policy) { p.User.GID++ },
 		"workdir": func(p *tranca.Policy) { p.Workdir = "/x" }, "hostname": func(p *tranca.Policy) { p.Hostname = "x" },
 		"network": func(p *tranca.Policy) { p.Network = "x" }, "landlock": func(p *tranca.Policy) { p.MinLandlockABI++ },
-		"keep": func(p *tranca.Policy) { p.KeepFiles = true }, "waive": func(p *tranca.Policy) { p.Waive = nil },
+		"keep": func(p *tranca.Policy) { p.KeepFiles = true }, "chroot": func(p *tranca.Policy) { p.Chroot = "/x" }, "waive": func(p *tranca.Policy) { p.Waive = nil },
 		"source": func(p *tranca.Policy) { p.Mounts[0].Source = "/x" }, "target": func(p *tranca.Policy) { p.Mounts[0].Target = "/x" },
 		"writable": func(p *tranca.Policy) { p.Mounts[1].Writable = false }, "unbounded": func(p *tranca.Policy) { p.Mounts[1].DiskUnbounded = false },
 		"deny": func(p *tranca.Policy) { p.Mounts[0].Deny = nil }, "protect": func(p *tranca.Policy) { p.Mounts[1].Protect = nil },

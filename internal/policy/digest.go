@@ -39,6 +39,7 @@ type canonicalPolicy struct {
 	Hostname       string            `json:"hostname"`
 	Network        string            `json:"network"`
 	MinLandlockABI int               `json:"landlock_min_abi"`
+	Chroot         string            `json:"chroot"`
 	KeepFiles      bool              `json:"keep_files"`
 	Waive          []string          `json:"waive"`
 }
@@ -58,7 +59,7 @@ func canonical(p tranca.Policy) canonicalPolicy {
 		Limits: canonicalLimits(&p), Mounts: []canonicalMount{}, Env: map[string]string{},
 		User: fmt.Sprintf("%s:%d:%d", p.User.Name, p.User.UID, p.User.GID), Workdir: p.Workdir, Hostname: p.Hostname,
 		Network: string(p.Network), MinLandlockABI: p.MinLandlockABI,
-		KeepFiles: p.KeepFiles, Waive: sortedSet(itemWords(p.Waive)),
+		Chroot: p.Chroot, KeepFiles: p.KeepFiles, Waive: sortedSet(itemWords(p.Waive)),
 	}
 	for name, value := range p.Env {
 		c.Env[name] = value

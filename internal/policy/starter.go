@@ -59,6 +59,9 @@ func (f *field) line(name string) string {
 		return "waive: []"
 	}
 	if f.standard() == "" {
+		if f.path == "chroot" {
+			return "# " + name + ": /srv/root"
+		}
 		return "# " + name + ": process"
 	}
 	return name + ": " + f.standard()

@@ -184,6 +184,11 @@ func tailFields() []field {
 			ref: func(p *tranca.Policy) any { return &p.MinLandlockABI },
 		},
 		{
+			path: "chroot", kind: kindName, item: tranca.ItemFiles,
+			doc: "A host folder that becomes the root of programs under the backend subprocess. It needs root, holds what the programs need, /tmp and /dev/null among it, and makes no stronger boundary of it.",
+			ref: func(p *tranca.Policy) any { return &p.Chroot },
+		},
+		{
 			path: "session.keep_files", kind: kindBool,
 			doc: "Let the calls of one agent session share a sandbox, and so its files.",
 			ref: func(p *tranca.Policy) any { return &p.KeepFiles },

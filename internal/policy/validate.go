@@ -54,6 +54,9 @@ func checkFields(p *tranca.Policy) []*Error {
 	}
 	found = appendError(found, checkHostname(p.Hostname))
 	found = appendError(found, checkAbsolute("workdir", p.Workdir))
+	if p.Chroot != "" {
+		found = appendError(found, checkAbsolute("chroot", p.Chroot))
+	}
 	found = append(found, checkEnv("environment", p.Env)...)
 	found = appendError(found, checkUser(p.User))
 	found = append(found, checkWaive(p.Waive)...)
@@ -67,6 +70,9 @@ func checkTogether(p *tranca.Policy) []*Error {
 		e := errorf("backend", "subprocess is below the floor %q: it hides no files, so it is used only where the floor names it too", p.Floor.String())
 		e.Suggestion = "floor: subprocess"
 		found = append(found, e)
+	}
+	if p.Chroot != "" && p.Backend != subprocess {
+		found = append(found, errorf("chroot", "it is for the backend subprocess alone, and this policy names %s", quote(p.Backend)))
 	}
 	d := p.Limits.Disk
 	if d.Backing == tranca.BackingMemory && d.Size > p.Limits.Memory/2 {

@@ -20,17 +20,21 @@ func TestValidate(t *testing.T) {
 		spoil func(*tranca.Policy)
 		want  string
 	}{
-		"zero value":      {func(p *tranca.Policy) { *p = tranca.Policy{} }, "limits.wall: 0 is not a limit"},
-		"floor":           {func(p *tranca.Policy) { p.Floor = 9 }, `floor: "level(9)": want`},
-		"no limit":        {func(p *tranca.Policy) { p.Limits.Memory = 0 }, "limits.memory: 0 is not a limit"},
-		"negative":        {func(p *tranca.Policy) { p.Limits.CPUTime = -1 }, "limits.cpu_time: -1ns is negative"},
-		"landlock":        {func(p *tranca.Policy) { p.MinLandlockABI = -1 }, "landlock.min_abi: -1 is negative"},
-		"network":         {func(p *tranca.Policy) { p.Network = "" }, `network: "": want none`},
-		"backing":         {func(p *tranca.Policy) { p.Limits.Disk.Backing = "swap" }, `limits.disk.backing: "swap": want memory or file`},
-		"user name":       {func(p *tranca.Policy) { p.User.Name = "a:b" }, `user: "a:b" is no name of a user`},
-		"gid":             {func(p *tranca.Policy) { p.User.GID = 0 }, "user: uid 1000, gid 0: 0 belongs to the guest agent"},
-		"uid":             {func(p *tranca.Policy) { p.User.UID = 1 << 31 }, "at most 65534"},
-		"hostname":        {func(p *tranca.Policy) { p.Hostname = strings.Repeat("a", 64) }, "hostname: "},
+		"zero value": {func(p *tranca.Policy) { *p = tranca.Policy{} }, "limits.wall: 0 is not a limit"},
+		"floor":      {func(p *tranca.Policy) { p.Floor = 9 }, `floor: "level(9)": want`},
+		"no limit":   {func(p *tranca.Policy) { p.Limits.Memory = 0 }, "limits.memory: 0 is not a limit"},
+		"negative":   {func(p *tranca.Policy) { p.Limits.CPUTime = -1 }, "limits.cpu_time: -1ns is negative"},
+		"landlock":   {func(p *tranca.Policy) { p.MinLandlockABI = -1 }, "landlock.min_abi: -1 is negative"},
+		"network":    {func(p *tranca.Policy) { p.Network = "" }, `network: "": want none`},
+		"backing":    {func(p *tranca.Policy) { p.Limits.Disk.Backing = "swap" }, `limits.disk.backing: "swap": want memory or file`},
+		"user name":  {func(p *tranca.Policy) { p.User.Name = "a:b" }, `user: "a:b" is no name of a user`},
+		"gid":        {func(p *tranca.Policy) { p.User.GID = 0 }, "user: uid 1000, gid 0: 0 belongs to the guest agent"},
+		"uid":        {func(p *tranca.Policy) { p.User.UID = 1 << 31 }, "at most 65534"},
+		"hostname":   {func(p *tranca.Policy) { p.Hostname = strings.Repeat("a", 64) }, "hostname: "},
+		"chroot":     {func(p *tranca.Policy) { p.Chroot = "/srv/root" }, "chroot: it is for the backend subprocess alone"},
+		"chroot relative": {func(p *tranca.Policy) {
+			p.Chroot, p.Backend, p.Floor = "srv", "subprocess", tranca.LevelSubprocess
+		}, "chroot: "},
 		"hostname dots":   {func(p *tranca.Policy) { p.Hostname = "a..b" }, "hostname: "},
 		"workdir":         {func(p *tranca.Policy) { p.Workdir = "" }, "workdir: it is empty"},
 		"variable name":   {func(p *tranca.Policy) { p.Env = map[string]string{"A=B": ""} }, `environment: "A=B" is no name`},

@@ -22,6 +22,7 @@ func Within(a, b tranca.Policy) bool {
 		a.User == b.User &&
 		a.Hostname == b.Hostname &&
 		a.Network == b.Network &&
+		a.Chroot == b.Chroot &&
 		a.MinLandlockABI >= b.MinLandlockABI &&
 		(b.KeepFiles || !a.KeepFiles) &&
 		!slices.ContainsFunc(a.Waive, func(i tranca.Item) bool { return !b.Waives(i) })

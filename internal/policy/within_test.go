@@ -42,6 +42,7 @@ func TestWithinSeesEveryItem(t *testing.T) {
 		"variable gone":     func(p *tranca.Policy) { delete(p.Env, "A") },
 		"user":              func(p *tranca.Policy) { p.User.UID++ },
 		"hostname":          func(p *tranca.Policy) { p.Hostname = "x" },
+		"chroot":            func(p *tranca.Policy) { p.Chroot = "/x" },
 		"network":           func(p *tranca.Policy) { p.Network = "host" },
 		"landlock":          func(p *tranca.Policy) { p.MinLandlockABI-- },
 		"keep files":        func(p *tranca.Policy) { p.KeepFiles = true },

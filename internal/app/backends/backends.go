@@ -19,7 +19,7 @@ import (
 func All(ready int) (*backend.Registry, error) {
 	return backend.NewRegistry(
 		newLazy(process.SubprocessName, tranca.LevelSubprocess, func() (tranca.Backend, error) {
-			return process.NewSubprocess(process.SubprocessOptions{})
+			return process.NewSubprocess()
 		}),
 		newLazy(process.Name, tranca.LevelProcess, func() (tranca.Backend, error) {
 			b, err := process.New(process.Options{CgroupPaths: filepath.SplitList(os.Getenv(cgroupVariable))})

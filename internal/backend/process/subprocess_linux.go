@@ -27,19 +27,11 @@ const SubprocessName = "subprocess"
 // root.
 const nobody = 65534
 
-// SubprocessOptions say what the operator decides for the weaker rung.
-type SubprocessOptions struct {
-	// Chroot is a folder that becomes the programs' root. It needs root, and
-	// holds what the programs need.
-	Chroot string
-}
-
 // Subprocess is the weaker rung: a child process with resource limits, a
 // temporary folder, a clean environment and no network. It hides no files and
 // shares the host's processes and kernel. It is for code that one almost
 // trusts, and is never chosen unless it is named.
 type Subprocess struct {
-	options SubprocessOptions
 	image   *os.File
 	spawner *spawner
 	root    bool
@@ -53,17 +45,14 @@ type Subprocess struct {
 var _ tranca.Backend = (*Subprocess)(nil)
 
 // NewSubprocess makes the weaker rung.
-func NewSubprocess(o SubprocessOptions) (*Subprocess, error) {
+func NewSubprocess() (*Subprocess, error) {
 	root := os.Geteuid() == 0
-	if o.Chroot != "" && !root {
-		return nil, fmt.Errorf("%w: chroot needs root", tranca.ErrUnavailable)
-	}
 	img, err := agentImage()
 	if err != nil {
 		return nil, err
 	}
 	raiseDescriptors()
-	s := &Subprocess{options: o, image: img, spawner: newSpawner(), root: root}
+	s := &Subprocess{image: img, spawner: newSpawner(), root: root}
 	s.report = tranca.Report{
 		Backend: SubprocessName, Level: tranca.LevelSubprocess, Guarantees: s.guarantees(),
 		Facts: map[string]string{"kernel": kernelRelease(), "user id": strconv.Itoa(os.Geteuid())},
@@ -93,13 +82,9 @@ func (s *Subprocess) guarantees() []tranca.Guarantee {
 	if s.root {
 		user = held(tranca.ItemUser, "user nobody, which all subprocesses share")
 	}
-	files := lack(tranca.ItemFiles, "sees the host's files as its user does")
-	if s.options.Chroot != "" {
-		files = held(tranca.ItemFiles, "chroot to "+s.options.Chroot)
-	}
 	return []tranca.Guarantee{
 		held(tranca.ItemIsolation, "a child process; it shares the host's kernel, processes and files"),
-		files,
+		lack(tranca.ItemFiles, "sees the host's files as its user does, or those of a chroot"),
 		lack(tranca.ItemMounts, "has no mounts of its own"),
 		lack(tranca.ItemMountDisk, "has no mounts of its own"),
 		lack(tranca.ItemProtect, "has no mounts of its own"),
@@ -181,7 +166,13 @@ func (s *Subprocess) boot(ctx context.Context, p *tranca.Policy) (*plainBox, err
 	}
 	var cu cleanup.Stack
 	defer cu.Clean()
-	home, err := s.makeFolder()
+	if p.Chroot != "" && !s.root {
+		return nil, &tranca.RefusalError{Backend: SubprocessName, Problems: []tranca.Problem{{
+			Item: tranca.ItemFiles, Asked: "chroot to " + p.Chroot, Missing: "only root may change the root",
+			Mend: "run it as root, or choose --backend process, which needs no chroot",
+		}}}
+	}
+	home, err := s.makeFolder(p.Chroot)
 	if err != nil {
 		return nil, err
 	}
@@ -208,8 +199,8 @@ func (s *Subprocess) boot(ctx context.Context, p *tranca.Policy) (*plainBox, err
 }
 
 // makeFolder makes the sandbox's folder, which only the code's user enters.
-func (s *Subprocess) makeFolder() (string, error) {
-	dir, err := os.MkdirTemp(filepath.Join(s.options.Chroot, os.TempDir()), "sandbox-")
+func (s *Subprocess) makeFolder(root string) (string, error) {
+	dir, err := os.MkdirTemp(filepath.Join(root, os.TempDir()), "sandbox-")
 	if err != nil {
 		return "", fmt.Errorf("%w: temporary folder: %w", tranca.ErrUnavailable, err)
 	}
@@ -224,7 +215,7 @@ func (s *Subprocess) makeFolder() (string, error) {
 
 // spec says what the agent does. The policy's /work is the temporary folder.
 func (s *Subprocess) spec(p *tranca.Policy, home string) *bootspec.Spec {
-	inside := strings.TrimPrefix(home, s.options.Chroot)
+	inside := strings.TrimPrefix(home, p.Chroot)
 	workdir := p.Workdir
 	if rest, ok := strings.CutPrefix(workdir, "/work"); ok && (rest == "" || rest[0] == '/') {
 		workdir = path.Join(inside, rest)
@@ -239,7 +230,7 @@ func (s *Subprocess) spec(p *tranca.Policy, home string) *bootspec.Spec {
 		}
 	}
 	spec := &bootspec.Spec{
-		Plain: true, Chroot: s.options.Chroot, DeathSignal: int(unix.SIGKILL),
+		Plain: true, Chroot: p.Chroot, DeathSignal: int(unix.SIGKILL),
 		CodeUID: nobody, CodeGID: nobody, AgentUID: nobody, Landlock: -1,
 		Env: environment(&q), Path: searchPath, Workdir: workdir,
 		Rlimits: rlimits(p.Limits, perProcess{memory: true, cpu: true}),
