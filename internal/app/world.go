@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"time"
 
 	"tranca"
 	"tranca/internal/app/backends"
@@ -54,7 +55,7 @@ func probe(ctx context.Context) []cli.Probed {
 	for _, b := range all.All() {
 		report, err := b.Probe(ctx)
 		probed = append(probed, cli.Probed{Backend: b.Name(), Report: report, Err: err})
-		if err := b.Close(ctx); err != nil {
+		if err := closeProbed(ctx, b); err != nil {
 			probed[len(probed)-1].Err = errors.Join(probed[len(probed)-1].Err, err)
 		}
 	}
@@ -64,6 +65,14 @@ func probe(ctx context.Context) []cli.Probed {
 // agentReady is how many sandboxes wait for an agent's next call: one agent
 // makes one call at a time.
 const agentReady = 1
+
+// closeProbed frees what a backend holds, in a time of its own: a Ctrl-C that
+// ends the probe must not leave its lock and control groups behind.
+func closeProbed(ctx context.Context, b tranca.Backend) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	return b.Close(ctx)
+}
 
 // serveMCP serves one agent over standard input and output.
 func serveMCP(ctx context.Context, setup cli.MCPSetup) error {
