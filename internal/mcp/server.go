@@ -97,6 +97,10 @@ func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 }
 
 func (s *Server) serve(ctx context.Context, t mcp.Transport) error {
+	// The SDK waits for calls that are under way before it lets go, so these
+	// must end first.
+	untie := context.AfterFunc(ctx, s.end)
+	defer untie()
 	err := s.server.Run(ctx, t)
 	s.end()
 	s.calls.Wait()
