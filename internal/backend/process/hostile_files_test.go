@@ -374,6 +374,13 @@ if not V['bare']:
     attempt('write beyond', beyond)
 attempt('hard link', lambda: os.link('/usr/bin/env', '/work/env'))
 attempt('hard link by descriptor', lambda: call('linkat', -100, b'/proc/self/fd/%d' % os.open('/usr/bin/env', os.O_RDONLY), -100, b'/work/env2', 0x400))
+def by_memory():
+    import mmap
+    m = mmap.mmap(os.open('/usr/bin/env', os.O_RDONLY), 4096, mmap.MAP_SHARED, mmap.PROT_READ)
+    at = next(int(l.split('-')[0], 16) for l in open('/proc/self/maps') if l.rstrip().endswith('/usr/bin/env'))
+    fd = os.open('/proc/self/mem', os.O_RDWR)
+    os.pwrite(fd, b'evil', at)
+attempt('by own memory', by_memory)
 attempt('rename', lambda: os.rename('/usr/bin/env', '/usr/bin/env2'))
 attempt('truncate', lambda: os.truncate('/usr/bin/env', 0))
 attempt('chmod', lambda: os.chmod('/usr/bin/env', 0o777))
@@ -385,7 +392,7 @@ twin('hard link of an own file', lambda: os.link('/work/f', '/work/g'))
 		blind: map[string]string{
 			"rename": "files of the image are root's: nobody else may anyway", "truncate": "the same", "chmod": "the same",
 			"touch": "the same", "hard link": "the image is another file system; DSK-05 in a mount has a control",
-			"hard link by descriptor": "the same",
+			"hard link by descriptor": "the same", "by own memory": "the kernel refuses it for a shared mapping",
 		},
 		controls: []control{{what: "read-only mounts", escapes: []string{"write beyond"}, weaken: func(s *scene, pl *plan) {
 			if err := os.Chmod(s.dir, 0o777); err != nil {

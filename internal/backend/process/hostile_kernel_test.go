@@ -189,7 +189,7 @@ twin('another program starts', lambda: expect('init', read('/proc/1/comm') == b'
 
 func adminRow() row {
 	return row{
-		id: "KRN-08", what: "administer the host",
+		id: "KRN-08 DSK-10", what: "administer the host, flush all of its disks",
 		program: `
 BAD = 1
 reached('init_module', lambda: call('init_module', BAD, 1, BAD))

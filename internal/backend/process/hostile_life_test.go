@@ -30,6 +30,9 @@ def leave(close):
     os.setsid()
     if os.fork(): os._exit(0)
     for s in ('TERM', 'INT', 'HUP', 'XCPU', 'QUIT'): signal.signal(getattr(signal, 'SIG' + s), signal.SIG_IGN)
+    libc.prctl(36, 1)  # adopt orphans
+    libc.prctl(1, 0)   # no parent death signal
+    libc.prctl(4, 0)   # closed to others
     if close:
         os.closerange(0, 100)
     while True:

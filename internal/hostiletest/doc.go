@@ -1,0 +1,5 @@
+// Package hostiletest says where each row of the catalogue of hostile programs
+// is tested, and which are not, with the reason. Its own tests are those rows
+// that need the whole of tranca around the process backend: the wall clock,
+// output, what is collected from writable mounts, requests.
+package hostiletest
