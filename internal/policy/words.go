@@ -120,7 +120,7 @@ func mountsSentence(p *tranca.Policy) string {
 
 func envSentence(p *tranca.Policy) string {
 	if len(p.Env) == 0 {
-		return "It sees no variable but HOME, PATH, USER, LOGNAME, LANG and PWD, which tranca sets."
+		return "It sees no variable but HOME, PATH, USER, LOGNAME, LANG, TMPDIR and PWD, which tranca sets."
 	}
 	return "It sees the variables " + clipped(sortedKeys(p.Env)) + " and those that tranca sets; nothing is inherited."
 }
