@@ -65,6 +65,10 @@ func (b *Backend) newPlan(p *tranca.Policy) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	agentFilter, err := b.filter(seccomp.Profile{Agent: true})
+	if err != nil {
+		return nil, err
+	}
 	pl := &plan{policy: p, single: b.host.ids == nil, spaces: namespaces}
 	l := p.Limits
 	pl.boot = bootspec.Spec{
@@ -73,6 +77,7 @@ func (b *Backend) newPlan(p *tranca.Policy) (*plan, error) {
 		ScratchSize:   uint64(l.Disk.Size),
 		ScratchInodes: uint64(l.Disk.Inodes),
 		Filter:        filter,
+		AgentFilter:   agentFilter,
 		Landlock:      p.MinLandlockABI,
 		Rlimits:       rlimits(l, b.perProcess(l)),
 		Env:           environment(p),

@@ -188,6 +188,9 @@ var argumentCases = []struct {
 
 func TestArguments(t *testing.T) {
 	for _, p := range profiles() {
+		if p.Agent {
+			continue
+		}
 		prog, arch := compile(t, p), audit(t, p.Arch)
 		for _, tc := range argumentCases {
 			errno := tc.strict
@@ -240,6 +243,34 @@ func TestOneArchitecture(t *testing.T) {
 		got, _ := interpret(t, prog, entry{number(t, tc.arch, tc.call), audit(t, tc.arch), tc.args}, nil)
 		if got != want {
 			t.Errorf("%s: %s%#x: got %#x, want %#x", tc.arch, tc.call, tc.args, got, want)
+		}
+	}
+}
+
+// TestAgent: what the agent must be able to do, and what it never needs.
+func TestAgent(t *testing.T) {
+	for _, arch := range []Arch{AMD64, ARM64} {
+		p := Profile{Arch: arch, Agent: true}
+		prog := compile(t, p)
+		for _, tc := range []struct {
+			call string
+			arg  uint64
+			want verdict
+		}{
+			{"execve", 0, allow}, {"setresuid", 0, allow}, {"setgroups", 0, allow}, {"capset", 0, allow},
+			{"seccomp", 1, allow}, {"prctl", 0, allow}, {"clone3", 0, allow}, {"kill", 0, allow},
+			{"openat2", 0, allow}, {"clone", unix.CLONE_VM | unix.CLONE_VFORK | unix.CLONE_PIDFD, allow},
+			{"unshare", unix.CLONE_NEWCGROUP, allow}, {"unshare", unix.CLONE_NEWNS, notPermitted},
+			{"unshare", unix.CLONE_NEWCGROUP | unix.CLONE_NEWUSER, notPermitted},
+			{"clone", unix.CLONE_NEWUSER, notPermitted}, {"setns", 0, notPermitted},
+			{"mount", 0, notPermitted}, {"move_mount", 0, notPermitted}, {"fsopen", 0, notPermitted},
+			{"pivot_root", 0, notPermitted}, {"bpf", 0, notPermitted}, {"ptrace", 0, notPermitted},
+			{"open_by_handle_at", 0, notPermitted}, {"keyctl", 0, notPermitted}, {"io_uring_setup", 0, notPermitted},
+		} {
+			e := entry{number(t, arch, tc.call), audit(t, arch), [6]uint64{tc.arg}}
+			if got, _ := interpret(t, prog, e, nil); got != tc.want {
+				t.Errorf("%s: %s(%#x): got %#x, want %#x", p, tc.call, tc.arg, got, tc.want)
+			}
 		}
 	}
 }

@@ -13,10 +13,18 @@ import (
 
 // profiles are all that there are.
 func profiles() []Profile {
-	return []Profile{{AMD64, false}, {AMD64, true}, {ARM64, false}, {ARM64, true}}
+	return []Profile{
+		{Arch: AMD64}, {Arch: AMD64, UnixSockets: true}, {Arch: AMD64, Agent: true},
+		{Arch: ARM64}, {Arch: ARM64, UnixSockets: true}, {Arch: ARM64, Agent: true},
+	}
 }
 
-func (p Profile) String() string { return fmt.Sprintf("%s/unix=%v", p.Arch, p.UnixSockets) }
+func (p Profile) String() string {
+	if p.Agent {
+		return string(p.Arch) + "/agent"
+	}
+	return fmt.Sprintf("%s/unix=%v", p.Arch, p.UnixSockets)
+}
 
 func compile(t testing.TB, p Profile) Program {
 	t.Helper()

@@ -28,6 +28,11 @@ type Profile struct {
 	// it, no socket file of the host can be reached even where a mount shows
 	// it, and programs inside can talk by pairs and pipes only.
 	UnixSockets bool
+	// Agent is for the guest agent instead of code: all that it does after its
+	// boot, which is nearly everything but what makes or enters namespaces and
+	// mounts or reaches into the kernel or other processes. Its children have
+	// this filter too, below their own.
+	Agent bool
 }
 
 // Compile makes the filter of a profile. The same profile always gives the same
@@ -126,6 +131,9 @@ func (p Profile) rules() map[uint32]rule {
 				continue
 			}
 			r := g.rule
+			if p.Agent {
+				r = agentRule(g, c)
+			}
 			if r == nil {
 				r = argumentRule(c.name, p)
 			}

@@ -113,7 +113,11 @@ func checkTest(t *testing.T, name string, r rule) {
 // TestGolden shows every change of what is allowed as a change of a file.
 func TestGolden(t *testing.T) {
 	for _, p := range profiles() {
-		path := filepath.Join("testdata", fmt.Sprintf("%s-unix-%v.golden", p.Arch, p.UnixSockets))
+		name := fmt.Sprintf("%s-unix-%v.golden", p.Arch, p.UnixSockets)
+		if p.Agent {
+			name = string(p.Arch) + "-agent.golden"
+		}
+		path := filepath.Join("testdata", name)
 		got := listing(p)
 		if *update {
 			if err := os.WriteFile(path, []byte(got), 0o644); err != nil {

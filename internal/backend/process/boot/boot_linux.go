@@ -21,6 +21,7 @@ import (
 	"tranca/internal/backend/process/bootspec"
 	"tranca/internal/guest/agent"
 	"tranca/internal/linux/mount"
+	"tranca/internal/linux/seccomp"
 )
 
 // Agent capabilities that stay after the boot: to change to the code's user,
@@ -166,17 +167,37 @@ func settle(spec *bootspec.Spec) error {
 	if err := allThreadsCaps(remaining(spec)); err != nil {
 		return err
 	}
+	if !spec.Plain {
+		prog, err := seccomp.FromBytes(spec.AgentFilter)
+		if err != nil {
+			return err
+		}
+		if err := seccomp.InstallAll(prog); err != nil {
+			return err
+		}
+	}
 	return os.NewSyscallError("prctl", unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0))
 }
 
-// remaining are the capabilities that the agent keeps: none where it has only
-// one user to be.
+// remaining are the capabilities that the agent keeps: to be another user
+// where there is one, and under cgroup v2 what each program needs at its birth
+// to leave the agent's cgroup namespace. What CAP_SYS_ADMIN is good for beside
+// that, the agent's filter takes.
 func remaining(spec *bootspec.Spec) uint64 {
-	if spec.AgentUID != 0 {
-		return 0
+	var caps uint64
+	if spec.AgentUID == 0 {
+		caps = agentCaps
 	}
-	return agentCaps
+	if bornInGroup(spec) {
+		caps |= 1 << unix.CAP_SYS_ADMIN
+	}
+	return caps
 }
+
+// bornInGroup reports whether programs start in a cgroup of version 2. The
+// kernel then wants that the namespace of their parent holds both its group
+// and theirs, so that theirs can't be made ahead.
+func bornInGroup(spec *bootspec.Spec) bool { return spec.CodeCgroupFD != 0 }
 
 // openGroups gets the ways into the code's cgroup that only the agent can open,
 // while the host's tree is still in sight.

@@ -117,7 +117,10 @@ func dieWithParent(spec *bootspec.Spec) error {
 // namespace is made by a child that joined the cgroup, for its root is where
 // its maker is.
 func (l *launcher) enterCgroupNamespace() error {
-	if len(l.spec.TaskFDs) == 0 && l.spec.CodeCgroupFD == 0 {
+	if bornInGroup(l.spec) {
+		return nil // each program does it at its birth
+	}
+	if len(l.spec.TaskFDs) == 0 {
 		// No group of its own; the caller's path is still nobody's business.
 		return os.NewSyscallError("unshare cgroup", unix.Unshare(unix.CLONE_NEWCGROUP))
 	}
@@ -178,6 +181,9 @@ func (l *launcher) Launch(p agent.Program) (agent.Child, error) {
 	s := forkexec.New(0)
 	l.join(s)
 	s.RecordPID()
+	if bornInGroup(l.spec) {
+		s.Unshare(unix.CLONE_NEWCGROUP)
+	}
 	s.Setsid()
 	s.Files([]int{int(p.Stdin.Fd()), int(p.Stdout.Fd()), int(p.Stderr.Fd())})
 	for _, r := range l.spec.Rlimits {

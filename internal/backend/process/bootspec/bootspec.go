@@ -51,8 +51,9 @@ type Spec struct {
 	// the host could not make a mount of its own of it, CodeCgroup is its path.
 	CodeCgroupFD int
 	CodeCgroup   string
-	// Filter is the seccomp program, 8 bytes an instruction.
-	Filter []byte
+	// Filter is the code's seccomp program, 8 bytes an instruction, and
+	// AgentFilter that of the agent after its boot.
+	Filter, AgentFilter []byte
 	// Landlock is the lowest ABI to accept; -1 leaves Landlock out.
 	Landlock int
 	Rlimits  []Rlimit
@@ -185,6 +186,7 @@ func (s *Spec) Marshal() []byte {
 	e.str(20, s.CodeCgroup)
 	e.flag(21, s.Plain)
 	e.str(22, s.Chroot)
+	e.bytes(24, s.AgentFilter)
 	e.num(23, uint64(s.DeathSignal))
 	return e.b
 }
@@ -330,6 +332,8 @@ func (s *Spec) more(field int, v uint64, data []byte) error {
 		s.Plain = v != 0
 	case 22:
 		s.Chroot = string(data)
+	case 24:
+		s.AgentFilter = data
 	case 23:
 		s.DeathSignal = int(v)
 	default:

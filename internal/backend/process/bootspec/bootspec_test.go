@@ -17,13 +17,13 @@ func full() *Spec {
 		Files:   []File{{"etc/f", []byte{0, 1}, 0o444}},
 		Links:   []Link{{"l", "t"}},
 		TaskFDs: []int{4, 5}, ReopenTasks: true, CodeCgroupFD: 6, CodeCgroup: "/sys",
-		Filter: []byte{1, 2, 3}, Landlock: 4,
+		Filter: []byte{1, 2, 3}, AgentFilter: []byte{4}, Landlock: 4,
 		Rlimits: []Rlimit{{7, 1, 1<<64 - 1}}, Env: []string{"A=", "B=\xff"}, Path: "/bin", Workdir: "/work",
 	}
 }
 
 func TestRoundTrip(t *testing.T) {
-	for _, want := range []*Spec{full(), {Landlock: -1, Filter: []byte{}}, {Landlock: 0, Filter: []byte{}}} {
+	for _, want := range []*Spec{full(), {Landlock: -1, Filter: []byte{}, AgentFilter: []byte{}}, {Landlock: 0, Filter: []byte{}, AgentFilter: []byte{}}} {
 		got, err := Unmarshal(want.Marshal())
 		if err != nil {
 			t.Fatal(err)

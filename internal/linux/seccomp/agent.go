@@ -1,0 +1,29 @@
+package seccomp
+
+import "golang.org/x/sys/unix"
+
+// agentRefused are the groups of calls that the agent has no use for after its
+// boot. Under cgroup v2 it keeps CAP_SYS_ADMIN in its own user namespace; these
+// are what that would be worth to somebody who took it over.
+var agentRefused = map[string]bool{
+	"mounts": true, "handles": true, "otherProcesses": true, "keys": true, "engines": true,
+	"administration": true, "clocks": true, "hardware": true, "absent": true,
+}
+
+// agentRule is the rule of a call for the agent; nil is by arguments. It allows
+// what the agent's children do before they run code: to change user, give up
+// capabilities, install a filter.
+func agentRule(g group, c call) rule {
+	switch {
+	case agentRefused[g.name]:
+		return g.rule
+	case c.name == "setns":
+		return notPermitted
+	case c.name == "unshare":
+		// Each program leaves the agent's cgroup namespace at its birth.
+		return allowIf(0, only(unix.CLONE_NEWCGROUP), notPermitted)
+	case c.name == "clone":
+		return nil
+	}
+	return allow
+}
