@@ -84,7 +84,7 @@ func New(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-const instructions = "Code that these tools run can do no harm outside of what their descriptions allow: the operator decided that beforehand, and no argument changes it."
+const instructions = "What code that these tools run may do is in their descriptions: the operator decided it beforehand, and no argument changes it."
 
 // Serve speaks the protocol over in and out until in ends or ctx does, which
 // also ends the runs that are under way: the client that closes its side has

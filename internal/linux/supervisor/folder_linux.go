@@ -14,8 +14,10 @@ import (
 )
 
 // DefaultFolder returns the runtime folder of this user: /run/tranca for
-// root, else "tranca" below XDG_RUNTIME_DIR, else "tranca-UID" in the
-// temporary folder. It does not make it.
+// root, else "tranca" in /run/user/UID, in XDG_RUNTIME_DIR, or "tranca-UID" in
+// the temporary folder, whichever is there first. All processes of a user must
+// come to the same one, so the place that does not hang on the environment of
+// each comes first. It does not make it.
 func DefaultFolder() string {
 	uid := os.Geteuid()
 	if uid == 0 {
@@ -23,6 +25,9 @@ func DefaultFolder() string {
 			return "/run/tranca"
 		}
 		return "/var/run/tranca"
+	}
+	if dir := "/run/user/" + strconv.Itoa(uid); isFolder(dir) {
+		return filepath.Join(dir, "tranca")
 	}
 	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) && isFolder(dir) {
 		return filepath.Join(dir, "tranca")
