@@ -21,7 +21,7 @@
 // # Time
 //
 // No test measures speed. Deadlines only keep a hanging backend from hanging
-// the suite; TRANCA_TEST_SLOW, a number, makes all of them that much longer.
+// the suite; TRANCA_TEST_SCALE, a number, makes all of them that much longer.
 package backendtest
 
 import (
@@ -141,7 +141,7 @@ func (s *suite) scale(d time.Duration) time.Duration {
 	if factor <= 0 {
 		factor = 1
 	}
-	if f, err := strconv.ParseFloat(os.Getenv("TRANCA_TEST_SLOW"), 64); err == nil && f > 0 {
+	if f, err := strconv.ParseFloat(os.Getenv("TRANCA_TEST_SCALE"), 64); err == nil && f > 0 {
 		factor *= f
 	}
 	return time.Duration(float64(d) * factor)

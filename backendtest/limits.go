@@ -221,7 +221,7 @@ func testFreshMemory(s *suite) {
 }
 
 func testFreshCPU(s *suite) {
-	b := s.create(cpuTime(time.Second))
+	b := s.create(cpuTime(s.scale(time.Second)))
 	exit, _ := b.run("spin")
 	s.ends(exit, tranca.EndCPU)
 	if exit, _ := b.run("exit", "3"); exit != exited(3) {
