@@ -126,15 +126,21 @@ const supervisorEnv = "TRANCA_TEST_SUPERVISOR"
 // two mechanisms is enough; without both, which is the control, the sandbox
 // lives on.
 func TestHostileSupervisorDeath(t *testing.T) {
-	if way, mark, ok := strings.Cut(os.Getenv(supervisorEnv), " "); ok {
-		superviseUntilKilled(t, way, mark)
+	if f := strings.Fields(os.Getenv(supervisorEnv)); len(f) == 3 {
+		superviseUntilKilled(t, f[0], f[1], f[2])
 		return
 	}
 	for _, way := range []string{"none", "signal", "stream", "both"} {
 		t.Run("without "+way, func(t *testing.T) {
 			s := (&row{}).newScene(t, newBackend(t), false)
 			cmd := exec.Command("/proc/self/exe", "-test.run=^TestHostileSupervisorDeath$")
-			cmd.Env = append(os.Environ(), supervisorEnv+"="+way+" "+s.mark)
+			// A folder of its own, or a supervisor elsewhere could sweep what
+			// the control leaves.
+			runtime := t.TempDir()
+			if err := os.Chmod(runtime, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			cmd.Env = append(os.Environ(), supervisorEnv+"="+way+" "+s.mark+" "+runtime)
 			out, err := cmd.StdoutPipe()
 			if err != nil {
 				t.Fatal(err)
@@ -156,6 +162,14 @@ func TestHostileSupervisorDeath(t *testing.T) {
 			if len(s.marked()) == 0 {
 				t.Error("all died without either mechanism")
 			}
+			swept, err := New(Options{RuntimeFolder: runtime})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer swept.Close(context.Background())
+			if swept.host.groups != nil {
+				eventually(t, "the next start sweeps them", func() bool { return len(s.marked()) == 0 })
+			}
 			s.killMarked()
 			s.killHolder()
 		})
@@ -163,8 +177,11 @@ func TestHostileSupervisorDeath(t *testing.T) {
 }
 
 // superviseUntilKilled runs a tree of processes and waits to be killed.
-func superviseUntilKilled(t *testing.T, way, mark string) {
-	b := newBackend(t)
+func superviseUntilKilled(t *testing.T, way, mark, runtime string) {
+	b, err := New(Options{RuntimeFolder: runtime})
+	if err != nil {
+		t.Fatal(err)
+	}
 	s := (&row{}).newScene(t, b, false)
 	s.mark, s.vars["mark"], s.vars["beat"] = mark, mark, ""
 	sb := s.open(func(_ *scene, pl *plan) {

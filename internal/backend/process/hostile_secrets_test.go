@@ -127,7 +127,7 @@ func (s *scene) plant() map[string]string {
 }
 
 // agentEnvironmentRow looks for what the launcher had in its environment; the
-// agent and with it the namespace's init start with none.
+// agent and with it the namespace's init start with nothing of it.
 func agentEnvironmentRow() row {
 	return row{
 		id: "FS-03", what: "read the environment of the first process",
@@ -141,7 +141,7 @@ twin('of oneself', lambda: read('/proc/self/environ'))
 			defer closeBox(s, sb)
 			for _, pid := range children(s, os.Getpid()) {
 				env, err := os.ReadFile("/proc/" + pid + "/environ")
-				if err == nil && len(env) > 0 {
+				if err == nil && len(env) > 0 && string(env) != "GOMAXPROCS=1\x00" {
 					s.Errorf("process %s has an environment: %q", pid, env)
 				}
 			}
@@ -175,7 +175,7 @@ def each(name, f):
             except OSError: pass
     return found
 for name in ('cmdline', 'environ'):
-    reads(name, lambda: [x for x in each(name, lambda p: read(p, 1 << 16)) if b'canary' in x])
+    reads(name, lambda: [x[-200:] for x in each(name, lambda p: read(p, 1 << 16)) if b'canary-' in x[-200:]])
 attempt('maps', lambda: [x for x in each('maps', lambda p: read(p)) if x][0])
 attempt('cwd', lambda: [x for x in each('cwd', os.readlink)][0])
 attempt('root', lambda: [x for x in each('root', os.readlink)][0])

@@ -388,8 +388,9 @@ func (b *Backend) needs(t testing.TB, part string) {
 	}
 }
 
-// unfiltered and unlocked take single layers away.
-func unfiltered(_ *scene, pl *plan) { pl.boot.Filter = allowAll }
+// unfiltered and unlocked take single layers away. The agent's own filter goes
+// with the code's, which inherits it.
+func unfiltered(_ *scene, pl *plan) { pl.boot.Filter, pl.boot.AgentFilter = allowAll, allowAll }
 
 func unlocked(_ *scene, pl *plan) { pl.boot.Landlock = -1 }
 
