@@ -29,7 +29,7 @@ type plainBox struct {
 	agent       forkexec.Child
 	stream      *net.UnixConn
 	diagnosis   *os.File
-	home        string
+	home        *plainFolder
 	limits      tranca.Limits
 	enforcement []tranca.Enforcement
 	release     func()
@@ -181,7 +181,7 @@ func (b *plainBox) destroy() error {
 	b.pid = 0
 	b.mu.Unlock()
 	b.stream.Close() // its session may have closed it before
-	errs = append(errs, err, b.diagnosis.Close(), os.RemoveAll(b.home))
+	errs = append(errs, err, b.diagnosis.Close(), b.home.remove())
 	if b.release != nil {
 		b.release()
 	}

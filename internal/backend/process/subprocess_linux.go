@@ -39,6 +39,7 @@ type Subprocess struct {
 
 	mu     sync.Mutex
 	closed bool
+	swept  map[string]bool // temporary folders
 	live   sync.WaitGroup
 }
 
@@ -52,7 +53,7 @@ func NewSubprocess() (*Subprocess, error) {
 		return nil, err
 	}
 	raiseDescriptors()
-	s := &Subprocess{image: img, spawner: newSpawner(), root: root}
+	s := &Subprocess{image: img, spawner: newSpawner(), root: root, swept: map[string]bool{}}
 	s.report = tranca.Report{
 		Backend: SubprocessName, Level: tranca.LevelSubprocess, Guarantees: s.guarantees(),
 		Facts: map[string]string{"kernel": kernelRelease(), "user id": strconv.Itoa(os.Geteuid())},
@@ -176,8 +177,8 @@ func (s *Subprocess) boot(ctx context.Context, p *tranca.Policy) (*plainBox, err
 	if err != nil {
 		return nil, err
 	}
-	cu.Add(func() { os.RemoveAll(home) })
-	spec := s.spec(p, home)
+	cu.Add(func() { _ = home.remove() })
+	spec := s.spec(p, home.path)
 	m := &plainBox{limits: p.Limits, home: home, limit: make(chan tranca.Reason, 1), end: newDestruction()}
 	a, err := startAgent(ctx, s.spawner, spec, func(files []*os.File) (*forkexec.Script, error) {
 		return s.script(files), nil
@@ -198,19 +199,22 @@ func (s *Subprocess) boot(ctx context.Context, p *tranca.Policy) (*plainBox, err
 	return m, nil
 }
 
-// makeFolder makes the sandbox's folder, which only the code's user enters.
-func (s *Subprocess) makeFolder(root string) (string, error) {
-	dir, err := os.MkdirTemp(filepath.Join(root, os.TempDir()), "sandbox-")
-	if err != nil {
-		return "", fmt.Errorf("%w: temporary folder: %w", tranca.ErrUnavailable, err)
-	}
+// makeFolder makes the sandbox's folder, which only the code's user enters, and
+// sweeps what others left beside it.
+func (s *Subprocess) makeFolder(root string) (*plainFolder, error) {
+	owner := os.Geteuid()
 	if s.root {
-		if err := os.Chown(dir, nobody, nobody); err != nil {
-			os.Remove(dir)
-			return "", fmt.Errorf("%w: temporary folder: %w", tranca.ErrUnavailable, err)
-		}
+		owner = nobody
 	}
-	return dir, nil
+	dir := filepath.Join(root, os.TempDir())
+	s.mu.Lock()
+	swept := s.swept[dir]
+	s.swept[dir] = true
+	s.mu.Unlock()
+	if !swept {
+		sweepPlainFolders(dir, owner)
+	}
+	return newPlainFolder(dir, owner)
 }
 
 // spec says what the agent does. The policy's /work is the temporary folder.
@@ -230,7 +234,7 @@ func (s *Subprocess) spec(p *tranca.Policy, home string) *bootspec.Spec {
 		}
 	}
 	spec := &bootspec.Spec{
-		Plain: true, Chroot: p.Chroot, DeathSignal: int(unix.SIGKILL),
+		Plain: true, Chroot: p.Chroot,
 		CodeUID: nobody, CodeGID: nobody, AgentUID: nobody, Landlock: -1,
 		Env: environment(&q), Path: searchPath, Workdir: workdir,
 		Rlimits: rlimits(p.Limits, perProcess{memory: true, cpu: true}),
@@ -248,7 +252,8 @@ func (s *Subprocess) script(files []*os.File) *forkexec.Script {
 	}
 	script := forkexec.New(spaces).WithPIDFD()
 	script.Setsid()
-	script.ParentDeathSignal(unix.SIGKILL)
+	// No death signal: no namespace ends the programs with the agent, so it
+	// must live on for a moment when its supervisor dies, to do it.
 	var fds []int
 	for _, f := range files {
 		fds = append(fds, int(f.Fd()))

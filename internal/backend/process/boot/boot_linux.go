@@ -53,7 +53,7 @@ func Run(fd int) error {
 	if err := unix.SetNonblock(fd, true); err != nil {
 		return err
 	}
-	return agent.Serve(os.NewFile(uintptr(fd), "stream"), agent.Config{
+	err = agent.Serve(os.NewFile(uintptr(fd), "stream"), agent.Config{
 		Launcher: launcher,
 		Env:      spec.Env,
 		Path:     spec.Path,
@@ -62,6 +62,10 @@ func Run(fd int) error {
 		FSGID:    spec.CodeGID,
 		Files:    true,
 	})
+	if spec.Plain {
+		launcher.endAll()
+	}
+	return err
 }
 
 func read(fd int) (*bootspec.Spec, error) {

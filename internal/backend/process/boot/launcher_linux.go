@@ -31,6 +31,8 @@ type launcher struct {
 	tasks  chan func()
 	init   chan forkexec.Child
 	ready  chan error
+
+	threads *os.File // /proc/self/task, of the weaker rung alone
 }
 
 // newLauncher starts the thread, which at once makes the cgroup namespace:
@@ -199,6 +201,9 @@ func (l *launcher) Launch(p agent.Program) (agent.Child, error) {
 	s.Chdir(p.Dir)
 	if !l.spec.Plain {
 		s.Seccomp(l.filter)
+	} else {
+		// For an agent that is killed; one whose host goes ends all itself.
+		s.ParentDeathSignal(unix.SIGKILL)
 	}
 	s.Exec(p.Path, p.Args, p.Env)
 

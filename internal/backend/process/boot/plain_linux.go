@@ -2,8 +2,12 @@ package boot
 
 import (
 	"fmt"
+	"io"
 	"os"
+	"strconv"
+	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -15,6 +19,11 @@ import (
 // namespaces than the network's, the code's user from the start.
 func enterPlain(spec *bootspec.Spec) (*launcher, mount.Tree, error) {
 	none := mount.FromFD(-1)
+	// Before the change of root, under which there may be no /proc.
+	tasks, err := os.Open("/proc/self/task")
+	if err != nil {
+		return nil, none, err
+	}
 	if err := raiseLoopback(); err != nil {
 		return nil, none, fmt.Errorf("loopback: %w", err)
 	}
@@ -39,10 +48,7 @@ func enterPlain(spec *bootspec.Spec) (*launcher, mount.Tree, error) {
 	if err := settle(spec); err != nil {
 		return nil, none, fmt.Errorf("privileges: %w", err)
 	}
-	if err := dieWithParent(spec); err != nil {
-		return nil, none, err
-	}
-	l := &launcher{spec: spec, tasks: make(chan func())}
+	l := &launcher{spec: spec, tasks: make(chan func()), threads: tasks}
 	go l.serve()
 	return l, none, nil
 }
@@ -55,4 +61,54 @@ func dropTo(uid, gid int) error {
 		return os.NewSyscallError("setresgid", err)
 	}
 	return os.NewSyscallError("setresuid", syscall.Setresuid(uid, uid, uid))
+}
+
+// endAll kills what is left below this process when its host has gone, however
+// that went: no namespace does it here. What lost its parent has become a child
+// of this process. It gives up after a time, as there is nobody to tell.
+func (l *launcher) endAll() {
+	for range killRounds {
+		for {
+			pid, err := unix.Wait4(-1, nil, unix.WNOHANG|unix.WALL, nil)
+			if pid <= 0 && err != unix.EINTR {
+				break
+			}
+		}
+		children := l.children()
+		if len(children) == 0 {
+			return
+		}
+		for _, pid := range children {
+			// The group first: its leader's death would free the number.
+			_ = unix.Kill(-pid, unix.SIGKILL) // most lead no group
+			_ = unix.Kill(pid, unix.SIGKILL)  // found again if it lives
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// children lists the children of this process, zombies included.
+func (l *launcher) children() []int {
+	if _, err := l.threads.Seek(0, io.SeekStart); err != nil {
+		return nil
+	}
+	names, err := l.threads.Readdirnames(-1)
+	if err != nil {
+		return nil
+	}
+	var all []int
+	for _, name := range names {
+		fd, err := unix.Openat(int(l.threads.Fd()), name+"/children", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			continue // the thread has ended
+		}
+		text, _ := io.ReadAll(fdReader(fd))
+		unix.Close(fd)
+		for _, word := range strings.Fields(string(text)) {
+			if pid, err := strconv.Atoi(word); err == nil {
+				all = append(all, pid)
+			}
+		}
+	}
+	return all
 }

@@ -45,7 +45,8 @@ type Spec struct {
 	// ReopenTasks has the agent open them anew: the kernel then asks that the
 	// joining user opened them.
 	ReopenTasks bool
-	// DeathSignal is what the agent gets when its supervisor dies; never 0.
+	// DeathSignal is what the agent gets when its supervisor dies; never 0 but
+	// for a plain agent, which then ends its programs first.
 	DeathSignal int
 	// CodeCgroupFD is the version 2 folder that code starts in, or 0. Where
 	// the host could not make a mount of its own of it, CodeCgroup is its path.
