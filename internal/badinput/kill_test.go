@@ -36,6 +36,8 @@ func processesLeft(t testing.TB, before map[int]string) {
 func sweptByNext(t *testing.T, before map[string]bool) {
 	t.Helper()
 	runCode(t, "-c", "print(42)").wants(t, 0, "")
+	sub := []string{"run", "--backend", "subprocess", "--isolation", "subprocess", "-c", "print(42)"}
+	runTranca(t, nil, sub...).wants(t, 0, "")
 	checkLeft(t, before, settleTime)
 }
 
@@ -66,6 +68,27 @@ func TestKilledAtEveryStage(t *testing.T) {
 	if remains == 0 {
 		t.Error("in no round there was anything to sweep")
 	}
+}
+
+// TestKilledSubprocess: the weaker rung's folder is swept too.
+func TestKilledSubprocess(t *testing.T) {
+	before, running := state(), descendants()
+	for round := range killRounds / 3 {
+		c := start(t, "run", "--backend", "subprocess", "--isolation", "subprocess", "-c", "open('kept', 'w').write('x')\n"+sleeper)
+		time.Sleep(randomDelay())
+		if err := unix.Kill(c.pid(), unix.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		c.wait()
+		processesLeft(t, running)
+		if t.Failed() {
+			t.Fatalf("in round %d", round)
+		}
+	}
+	if len(newSince(before, state())) == 0 {
+		t.Error("there is nothing to sweep")
+	}
+	sweptByNext(t, before)
 }
 
 // TestSecondSignalEndsAtOnce: it does not wait for a clean-up, so that the

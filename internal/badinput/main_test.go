@@ -77,10 +77,17 @@ func prepareHost() (err error) {
 	if scratch, err = os.MkdirTemp("", "badinput"); err != nil {
 		return err
 	}
-	for _, name := range []string{"run", "run/tranca", "home", "tmp"} {
-		if err := os.Mkdir(filepath.Join(scratch, name), 0o700); err != nil {
+	// The subprocess backend's code runs as nobody, and must get through.
+	if err := os.Chmod(scratch, 0o711); err != nil {
+		return err
+	}
+	for name, mode := range map[string]os.FileMode{"home": 0o700, "run": 0o711, "tmp": 0o711} {
+		if err := os.Mkdir(filepath.Join(scratch, name), mode); err != nil {
 			return err
 		}
+	}
+	if err := os.Mkdir(filepath.Join(scratch, "run", "tranca"), 0o700); err != nil {
+		return err
 	}
 	if os.Geteuid() == 0 {
 		if err := unix.Mount(filepath.Join(scratch, "run"), "/run", "", unix.MS_BIND, ""); err != nil {
