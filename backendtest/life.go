@@ -142,8 +142,7 @@ func testCreateCancelled(s *suite) {
 // testCreateCancelledMidway lets the caller go at many moments; whatever
 // comes of it, nothing may be left.
 func testCreateCancelledMidway(s *suite) {
-	s.create().must("exit", "0") // what is made once, is made now
-	before := ownState()
+	before := s.warm()
 	for i := range 30 {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Duration(i)*time.Millisecond)
 		sb, err := s.backend.Create(ctx, tranca.Spec{ID: tranca.NewID(), Policy: s.policy()})
@@ -201,11 +200,10 @@ func (b *box) answers(text string) error {
 }
 
 func testNothingLeft(s *suite) {
-	s.create().must("exit", "0") // what is made once, is made now
 	if _, err := s.backend.Probe(s.context()); err != nil {
 		s.Fatal(err)
 	}
-	before := ownState()
+	before := s.warm()
 	for range 5 {
 		b := s.create()
 		b.start(s.command("deaf"))
@@ -236,6 +234,29 @@ func ownState() state {
 	mounts, _ := os.ReadFile("/proc/self/mountinfo")
 	st.mounts = strings.Count(string(mounts), "\n")
 	return st
+}
+
+// warm lets the backend make whatever it makes once or ahead, and returns what
+// this process has then.
+func (s *suite) warm() state {
+	s.Helper()
+	for range 3 {
+		b := s.create()
+		b.must("exit", "0")
+		if err := b.Close(s.context()); err != nil {
+			s.Fatal(err)
+		}
+	}
+	last := ownState()
+	for range 50 {
+		time.Sleep(100 * time.Millisecond)
+		now := ownState()
+		if now == last {
+			break
+		}
+		last = now
+	}
+	return last
 }
 
 func (s *suite) unchanged(before state) {

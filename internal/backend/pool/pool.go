@@ -78,14 +78,20 @@ func (p *Pool) Create(ctx context.Context, spec tranca.Spec) (tranca.Sandbox, er
 	if !ok {
 		return p.Backend.Create(ctx, spec)
 	}
-	defer p.refill(key, spec.Policy)
+	// The next one is booted when this one is closed: a boot beside the program
+	// would take the time from it that it saves the next.
+	refill := func() { p.refill(key, spec.Policy) }
 	for {
 		sb := p.take(key)
 		if sb == nil {
-			return p.Backend.Create(ctx, spec)
+			made, err := p.Backend.Create(ctx, spec)
+			if err != nil {
+				return nil, err
+			}
+			return &named{Sandbox: made, id: spec.ID, closed: refill}, nil
 		}
 		if alive(ctx, sb) {
-			return &named{sb, spec.ID}, nil
+			return &named{Sandbox: sb, id: spec.ID, kept: true, closed: refill}, nil
 		}
 		if err := closeOne(sb); err != nil {
 			return nil, err
@@ -216,7 +222,16 @@ func alive(ctx context.Context, sb tranca.Sandbox) bool {
 // had one for it.
 type named struct {
 	tranca.Sandbox
-	id tranca.ID
+	id     tranca.ID
+	kept   bool // was booted ahead
+	once   sync.Once
+	closed func()
+}
+
+// Close closes the sandbox, and has the pool filled again.
+func (n *named) Close(ctx context.Context) error {
+	defer n.once.Do(n.closed)
+	return n.Sandbox.Close(ctx)
 }
 
 func (n *named) ID() tranca.ID { return n.id }

@@ -10,7 +10,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tranca"
-	"tranca/internal/linux/cgroup"
 	"tranca/internal/linux/cleanup"
 	"tranca/internal/linux/forkexec"
 	"tranca/internal/linux/mount"
@@ -32,9 +31,12 @@ func (b *Backend) boot(ctx context.Context, p *tranca.Policy) (*box, error) {
 		closing: make(chan struct{}), end: newDestruction(),
 		hit: map[tranca.LimitHit]bool{},
 	}
-	if err := b.allot(m, pl, &cu); err != nil {
+	a, err := b.allot(pl.cgroups)
+	if err != nil {
 		return nil, err
 	}
+	cu.Add(func() { _ = a.giveBack() })
+	m.allotment = a
 	if err := b.openMounts(pl, m, &cu); err != nil {
 		return nil, err
 	}
@@ -54,35 +56,6 @@ func (b *Backend) boot(ctx context.Context, p *tranca.Policy) (*box, error) {
 	m.watch.Add(1)
 	go m.run()
 	return m, nil
-}
-
-// allot takes user ids and makes the cgroup.
-func (b *Backend) allot(m *box, pl *plan, cu *cleanup.Stack) error {
-	if b.host.ids != nil {
-		block, err := b.host.ids.Acquire()
-		if err != nil {
-			return fmt.Errorf("user ids: %w", err)
-		}
-		cu.Add(func() { block.Release() })
-		m.block = block
-	}
-	if b.host.groups == nil {
-		return nil
-	}
-	if m.block != nil {
-		pl.cgroups.Owner = &cgroup.Owner{UID: m.block.UID, GID: m.block.GID}
-	}
-	g, err := b.host.groups.Create(newName(), pl.cgroups)
-	if err != nil {
-		return fmt.Errorf("cgroup: %w", err)
-	}
-	cu.Add(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), destroyTime)
-		defer cancel()
-		g.Destroy(ctx)
-	})
-	m.group = g
-	return nil
 }
 
 // start forks the agent, maps its users, tells it what to build and takes its

@@ -14,9 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tranca"
-	"tranca/internal/linux/cgroup"
 	"tranca/internal/linux/forkexec"
-	"tranca/internal/linux/idrange"
 	"tranca/internal/machine"
 )
 
@@ -29,17 +27,16 @@ const quietLooks = 20
 
 // box is one booted sandbox: the [machine.Machine] of this backend.
 type box struct {
+	*allotment
 	stream      *net.UnixConn
 	agent       forkexec.Child
-	group       *cgroup.Group // nil where no cgroup is to be had
-	block       *idrange.Block
 	scratch     *os.File
 	diagnosis   *os.File // what the agent wrote to stderr
 	limits      tranca.Limits
 	countsCPU   bool // CPU time is counted by the group
 	boundsCPU   bool // the share of CPUs is enforced by the group
 	enforcement []tranca.Enforcement
-	release     func()
+	closedHook  func() // called last
 
 	limit chan tranca.Reason
 
@@ -312,22 +309,18 @@ func (b *box) destroy() error {
 	defer cancel()
 	var errs []error
 	// The code's group first: a tree that forks while its namespace is being
-	// killed outlives it by far.
+	// killed outlives it by far. The agent can die meanwhile.
+	_ = unix.PidfdSendSignal(b.agent.PIDFD, unix.SIGKILL, nil, 0) // killAgent says what is wrong
 	if b.group != nil {
 		errs = append(errs, b.group.Kill(ctx))
 	}
 	errs = append(errs, b.killAgent(ctx))
 	b.watch.Wait()
 	b.stream.Close()
-	if b.group != nil {
-		errs = append(errs, b.group.Destroy(ctx))
-	}
+	errs = append(errs, b.giveBack())
 	errs = append(errs, b.scratch.Close(), b.diagnosis.Close(), unix.Close(b.agent.PIDFD))
-	if b.block != nil {
-		errs = append(errs, b.block.Release())
-	}
-	if b.release != nil {
-		b.release()
+	if b.closedHook != nil {
+		b.closedHook()
 	}
 	return errors.Join(errs...)
 }

@@ -34,6 +34,8 @@ type Backend struct {
 	// weaken takes a guarantee away, to see its tests fail. Only tests set it.
 	weaken func(*plan)
 
+	shelf shelf
+
 	mu      sync.Mutex
 	filters map[seccomp.Profile][]byte
 	closed  bool
@@ -100,7 +102,11 @@ func (b *Backend) Create(ctx context.Context, spec tranca.Spec) (tranca.Sandbox,
 		b.live.Done()
 		return nil, err
 	}
-	box.release = b.live.Done
+	limits := box.asked
+	box.closedHook = func() {
+		b.makeAhead(limits)
+		b.live.Done()
+	}
 	sb, err := host.New(box, spec)
 	if err != nil {
 		return nil, errors.Join(err, box.Close(context.WithoutCancel(ctx)))
@@ -184,5 +190,5 @@ func (b *Backend) Close(ctx context.Context) error {
 		return err
 	}
 	b.spawner.close()
-	return errors.Join(b.image.Close(), b.host.close())
+	return errors.Join(b.shelf.clear(), b.image.Close(), b.host.close())
 }
