@@ -165,7 +165,9 @@ func (b *Backend) openMounts(pl *plan, m *box, cu *cleanup.Stack) error {
 // that the code can use what the operator mounted, and files that it makes
 // belong to that owner outside.
 func (b *Backend) cloneMapped(pm *tranca.Mount, src source, m *box, pl *plan) (mount.Tree, error) {
-	t, err := mount.Clone(src.fd, "", false)
+	// With what the host has mounted below: without it the code would see what
+	// that covers.
+	t, err := mount.Clone(src.fd, "", true)
 	if err != nil {
 		return t, fmt.Errorf("mount %s: %w", pm.Source, err)
 	}

@@ -95,11 +95,11 @@ func (t Tree) Set(attrs uint64) error {
 	return os.NewSyscallError("mount_setattr", err)
 }
 
-// MapIDs makes owners appear as the given user namespace maps them. The tree
-// must not be attached yet.
+// MapIDs makes owners appear as the given user namespace maps them, in the
+// whole tree or, on error, nowhere. The tree must not be attached yet.
 func (t Tree) MapIDs(userns int) error {
 	a := &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_IDMAP, Userns_fd: uint64(userns)}
-	err := unix.MountSetattr(t.fd, "", unix.AT_EMPTY_PATH, a)
+	err := unix.MountSetattr(t.fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, a)
 	return os.NewSyscallError("mount_setattr idmap", err)
 }
 
