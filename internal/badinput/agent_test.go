@@ -87,7 +87,6 @@ func (r runner) Run(ctx context.Context, req tranca.Request) (*tranca.Result, er
 // TestAgentKilled: with the first process of the sandbox everything in it
 // dies, and nobody knows how the program ended.
 func TestAgentKilled(t *testing.T) {
-	lacking(t)
 	nothingLeft(t)
 	l := runner{open(t, nil)}
 	res := hit(t, l, unix.SIGKILL)
@@ -103,7 +102,6 @@ func TestAgentKilled(t *testing.T) {
 // TestAgentStopped: an agent that does nothing any more is not needed to hold
 // a limit, nor to destroy the sandbox.
 func TestAgentStopped(t *testing.T) {
-	lacking(t)
 	nothingLeft(t)
 	l := runner{open(t, func(p *tranca.Policy) { p.Limits.Wall = 2 * time.Second })}
 	begin := time.Now()
@@ -122,7 +120,6 @@ func TestAgentStopped(t *testing.T) {
 
 // TestAgentStoppedAndCancelled: its owner's word too needs no agent.
 func TestAgentStoppedAndCancelled(t *testing.T) {
-	lacking(t)
 	nothingLeft(t)
 	l := open(t, nil)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -149,7 +146,6 @@ func TestAgentStoppedAndCancelled(t *testing.T) {
 // TestAgentStoppedInASession: the session says that its sandbox is gone, and
 // can be closed.
 func TestAgentStoppedInASession(t *testing.T) {
-	lacking(t)
 	nothingLeft(t)
 	l := open(t, func(p *tranca.Policy) { p.Limits.Wall = 2 * time.Second })
 	s, err := l.Open(t.Context(), tranca.Narrowing{})

@@ -27,8 +27,6 @@ type row struct {
 
 func (r row) run(t *testing.T) {
 	t.Run(r.name, func(t *testing.T) {
-		lacking(t)
-		nothingLeft(t)
 		o := runTranca(t, strings.NewReader(r.stdin), runArgs(t, r.args...)...)
 		o.wants(t, r.status, r.stderr)
 		if o.stdout != r.stdout {
@@ -47,6 +45,7 @@ func file(t testing.TB, name, content string) string {
 }
 
 func TestEmptyCode(t *testing.T) {
+	nothingLeft(t)
 	const empty = "the code is empty: there is nothing to run"
 	for _, r := range []row{
 		{name: "flag", args: []string{"-c", ""}, status: 125, stderr: empty},
@@ -75,7 +74,7 @@ const mib = 1 << 20
 // TestLargeCode: code of 50 MB is run where there is memory for it, else the
 // limit that it hits is named; what is larger than tranca takes is said.
 func TestLargeCode(t *testing.T) {
-	lacking(t)
+	nothingLeft(t)
 	text := "s = '" + strings.Repeat("a", 50*mib) + "'\nprint(len(s))\n"
 	large := file(t, "large.py", text)
 	tooLarge := strings.Repeat("#", 64*mib) + "\nprint(1)"
@@ -89,7 +88,6 @@ func TestLargeCode(t *testing.T) {
 		r.run(t)
 	}
 	t.Run("more than the memory", func(t *testing.T) {
-		nothingLeft(t)
 		o := runCode(t, large)
 		if has(t, tranca.ItemMemory) {
 			o.wants(t, 124, "it needed more than 256MiB of memory")
@@ -102,6 +100,7 @@ func TestLargeCode(t *testing.T) {
 // TestBytesThatAreNoText: a NUL is refused where nothing can take one, and
 // every other byte arrives as it was sent.
 func TestBytesThatAreNoText(t *testing.T) {
+	nothingLeft(t)
 	const show = "import os, sys; sys.stdout.buffer.write(b'|'.join(map(os.fsencode, sys.argv[1:])))"
 	odd := "\xff\xfe\x80 \xc3"
 	named := filepath.Join(t.TempDir(), "na\xff\x01me.py")
@@ -147,7 +146,6 @@ func allBytes() string {
 
 // TestBytesInAResult: output that is no text comes whole in JSON too.
 func TestBytesInAResult(t *testing.T) {
-	lacking(t)
 	nothingLeft(t)
 	o := runCode(t, "--json", "-c", "import sys; sys.stdout.buffer.write(bytes(range(256))); sys.stderr.write('\\0 text')")
 	o.wants(t, 0, "")
@@ -169,7 +167,6 @@ func TestBytesInAResult(t *testing.T) {
 
 // TestBytesInARequest: what a command line can't hold at all.
 func TestBytesInARequest(t *testing.T) {
-	lacking(t)
 	nothingLeft(t)
 	l := open(t, nil)
 	for name, req := range map[string]tranca.Request{
@@ -194,7 +191,6 @@ func TestBytesInARequest(t *testing.T) {
 // TestMissingInterpreter asks for each language, of which most hosts lack some,
 // and for programs that no sandbox has.
 func TestMissingInterpreter(t *testing.T) {
-	lacking(t)
 	nothingLeft(t)
 	l := open(t, nil)
 	for name, req := range map[string]tranca.Request{

@@ -25,6 +25,7 @@ const settleTime = 2 * time.Second
 // itself, there is something on the host that wasn't there now.
 func nothingLeft(t testing.TB) {
 	t.Helper()
+	lacking(t) // the first look at the host opens what stays open
 	before := state()
 	t.Cleanup(func() {
 		if !t.Failed() {
