@@ -97,7 +97,7 @@ func (a *app) setupHost(name string) (hostsetup.Host, error) {
 	if err != nil {
 		return hostsetup.Host{}, err
 	}
-	if program, err = filepath.EvalSymlinks(program); err != nil {
+	if program, err = filepath.EvalSymlinks(program); err != nil { //nolint:forbidigo // it is printed, not opened
 		return hostsetup.Host{}, err
 	}
 	return hostsetup.Host{Root: "/", Program: program, User: u.Username, UID: uid}, nil

@@ -160,7 +160,7 @@ func TestHostileAgent(t *testing.T) {
 			w := newWorld(t, func(_ *world, p *tranca.Policy) { p.Limits.Wall = 4 * time.Second })
 			done := make(chan *tranca.Result, 1)
 			go func() {
-				done <- w.run(strings.Replace(stubborn, "import os", "import os", 1) + "time.sleep(2)\nos._exit(0)")
+				done <- w.run(stubborn + "time.sleep(2)\nos._exit(0)")
 			}()
 			eventually(t, "the tree runs", func() bool { return len(w.left()) >= 5 })
 			if c.sig != 0 {

@@ -2,7 +2,6 @@ package process
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -199,5 +198,3 @@ func (h *hostState) facts() map[string]string {
 	}
 	return f
 }
-
-var errNoIDs = errors.New("no user ids")

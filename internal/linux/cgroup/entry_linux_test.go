@@ -120,7 +120,7 @@ func helpShare() error {
 		names = append(names, f.Name())
 	}
 	fmt.Println("ready", g.Code().Reopen, strings.Join(names, " "))
-	_, err = os.Stdin.Read(make([]byte, 1)) // until it is told to end
+	_, _ = os.Stdin.Read(make([]byte, 1)) // until it is told to end
 	if err := g.Destroy(context.Background()); err != nil {
 		return err
 	}

@@ -124,7 +124,7 @@ func TestAllowed(t *testing.T) {
 			}
 		}
 	}
-	devices := uint64(unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK)
+	const devices uint64 = unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK
 	if got := Access(allAccess).allowed(^uint64(0), true); got != masks[Newest].Files&^devices {
 		t.Errorf("everything is %#x, want all but making devices", got)
 	}

@@ -15,9 +15,9 @@ import (
 // MaxSize bounds an encoded Spec.
 const MaxSize = 1 << 20
 
-// The descriptors that the agent finds at its start, in this order from 3 on:
-// the stream, the code's tasks files, and then whatever the Spec names by its
-// number.
+// StreamFD is the first of the descriptors that the agent finds at its start.
+// In this order from 3 on: the stream, the code's tasks files, and then
+// whatever the Spec names by its number.
 const StreamFD = 3
 
 // Spec is what the agent builds.
