@@ -177,3 +177,31 @@ func Open() []Channel {
 		{"POSIX message queues can't be made", "no folder that Landlock allows holds them; System V queues and pipes work"},
 	}
 }
+
+// Bug is one that another system had, and the row by which it is tried here.
+type Bug struct{ Name, Row string }
+
+// Bugs lists known bugs of other systems that a process sandbox could share.
+func Bugs() []Bug {
+	return []Bug{
+		{"CVE-2018-15664: swap a folder and a link while the host copies out", "FS-17"},
+		{"CVE-2019-5736: overwrite the runtime through /proc", "FS-09"},
+		{"CVE-2024-21626: a working folder by an inherited descriptor", "API-01"},
+		{"CVE-2025-31133, CVE-2025-52565: masks and devices that are not there", "FS-10"},
+		{"CVE-2026-87766: a link above a source while the sandbox is set up", "API-04"},
+		{"AF_ALG, also by socketcall of i386", "KRN-12"},
+		{"io_uring in the default profile", "KRN-06"},
+		{"a call that lives on after its client has gone", "CPU-10"},
+		{"memory and CPU time of one run counted in the next", "CPU-12"},
+		{"a token through /dev/shm, keyrings or locks", "TEN-01"},
+		{"links in the work folder followed by file requests", "FS-16"},
+		{"hooks of a nested or fresh repository", "FS-23"},
+		{"a hidden file inside of a protected folder", "FS-24"},
+		{"setsid and double fork outlive the run", "CPU-08"},
+		{"the tree outlives a killed supervisor", "CPU-11"},
+		{"quotes in paths and arguments", "API-01"},
+		{"a FIFO as artifact hangs the collector", "DSK-06"},
+		{"OOM told as an exit code", "MEM-01"},
+		{"the container's init holds the launcher's environment", "FS-03"},
+	}
+}

@@ -44,6 +44,11 @@ func TestCoverage(t *testing.T) {
 			}
 		}
 	}
+	for _, b := range Bugs() {
+		if !listed[b.Row] {
+			t.Errorf("%s: there is no row %s", b.Name, b.Row)
+		}
+	}
 	for _, id := range regexp.MustCompile(`\b(CPU|MEM|PRC|DSK|OUT|FS|NET|KRN|TEN|PY|API)-\d\d\b`).FindAllString(all, -1) {
 		if !listed[id] {
 			t.Errorf("a test speaks of %s, which is not listed", id)

@@ -1,7 +1,6 @@
 package process
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -331,13 +330,14 @@ func TestHostileSwap(t *testing.T) {
 			defer closeBox(t, sb)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			var out bytes.Buffer
-			proc, err := sb.Start(ctx, tranca.Command{Args: s.argv(swapper), Stdout: &out})
+			out := &live{}
+			proc, err := sb.Start(ctx, tranca.Command{Args: s.argv(swapper), Stdout: out})
 			if err != nil {
 				t.Fatal(err)
 			}
+			eventually(t, "it swaps", func() bool { return out.String() != "" })
 			seen, own := 0, 0
-			for range 3000 {
+			for i := 0; i < 3000 || (i < 30_000 && (own == 0 || (exposed && seen == 0))); i++ {
 				switch got := readThrough(t, sb, "/work/d/"+filepath.Base(secret)); {
 				case strings.Contains(got, s.canary):
 					seen++
@@ -368,4 +368,5 @@ while True:
     n += 1
     os.symlink('real' if n % 2 else V['dir'], '/work/next')
     os.rename('/work/next', '/work/d')
+    if n == 10: os.write(1, b'swapping')
 `

@@ -72,6 +72,7 @@ twin('ordinary memory', lambda: bytearray(1 << 20))
 		{
 			id: "TEN-06", what: "leases and notices on shared files",
 			program: `
+signal.signal(signal.SIGIO, signal.SIG_IGN)
 fd = os.open(os.getcwd() + '/leased', os.O_CREAT | os.O_RDONLY, 0o644)
 attempt('lease', lambda: fcntl.fcntl(fd, 1024, fcntl.F_RDLCK))
 attempt('directory notice', lambda: fcntl.fcntl(os.open('/usr/bin', os.O_RDONLY), 1026, 1))
