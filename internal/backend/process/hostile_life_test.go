@@ -148,6 +148,7 @@ func TestHostileSupervisorDeath(t *testing.T) {
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
+			t.Cleanup(func() { s.killMarked(); s.killHolder() })
 			in := bufio.NewScanner(out)
 			for in.Scan() && !strings.Contains(in.Text(), "all run") {
 			}
@@ -170,8 +171,6 @@ func TestHostileSupervisorDeath(t *testing.T) {
 			if swept.host.groups != nil {
 				eventually(t, "the next start sweeps them", func() bool { return len(s.marked()) == 0 })
 			}
-			s.killMarked()
-			s.killHolder()
 		})
 	}
 }
