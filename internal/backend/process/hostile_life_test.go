@@ -148,7 +148,7 @@ func TestHostileSupervisorDeath(t *testing.T) {
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
-			t.Cleanup(func() { s.killMarked(); s.killHolder() })
+			t.Cleanup(func() { _ = cmd.Process.Kill(); s.killMarked(); s.killHolder() })
 			in := bufio.NewScanner(out)
 			for in.Scan() && !strings.Contains(in.Text(), "all run") {
 			}
