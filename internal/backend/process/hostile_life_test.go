@@ -182,6 +182,7 @@ func superviseUntilKilled(t *testing.T, way, mark, runtime string) {
 		t.Fatal(err)
 	}
 	s := (&row{}).newScene(t, b, false)
+	os.RemoveAll(s.dir) // nothing cleans up after this process
 	s.mark, s.vars["mark"], s.vars["beat"] = mark, mark, ""
 	sb := s.open(func(_ *scene, pl *plan) {
 		if way == "signal" || way == "both" {
