@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/urfave/cli/v3"
 
@@ -16,8 +18,27 @@ func jsonFlag(usage string) cli.Flag { return &cli.BoolFlag{Name: "json", Usage:
 
 // printJSON writes v, indented. On a terminal what JSON leaves unescaped (DEL,
 // C1 controls) is made visible too.
-func (a *app) printJSON(v any) error {
-	enc := json.NewEncoder(shielded(a.Stdout))
+func (a *app) printJSON(v any) error { return writeJSON(shielded(a.Stdout), v) }
+
+// printResult is printJSON for what may be large, and whose reader may never
+// read. What can't be told there is told on standard error.
+func (a *app) printResult(ctx context.Context, res *tranca.Result, wall time.Duration) error {
+	s := newStream(shielded(a.Stdout), func(error) {})
+	err := writeJSON(s, res)
+	lost := s.end(ctx, readerPatience(a.Stdout, wall))
+	var unread *unreadError
+	switch {
+	case errors.As(lost, &unread):
+		explainError(a.Stderr, lost)
+		return exit(statusFailed)
+	case lost != nil:
+		return lost
+	}
+	return err
+}
+
+func writeJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {

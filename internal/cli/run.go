@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,7 +85,12 @@ func (a *app) runCode(ctx context.Context, c *cli.Command) error {
 		return err
 	}
 	defer a.closeEngine(engine)
-	res, err := a.stream(ctx, cancel, engine, req, c.Bool("json"))
+	var res *tranca.Result
+	if c.Bool("json") {
+		res, err = engine.Run(ctx, req)
+	} else {
+		res, err = a.stream(ctx, cancel, engine, req, s.wall())
+	}
 	var caught *signalError
 	stopped := errors.As(context.Cause(ctx), &caught)
 	switch {
@@ -95,7 +101,7 @@ func (a *app) runCode(ctx context.Context, c *cli.Command) error {
 	case stopped && caught == errReaderGone && res.Exit.Reason == tranca.EndClosed:
 		return caught
 	}
-	if err := a.show(c, s, res); err != nil {
+	if err := a.show(ctx, c, s, res); err != nil {
 		return err
 	}
 	if stopped && res.Exit.Reason == tranca.EndClosed {
@@ -111,6 +117,11 @@ type settled struct {
 	narrow tranca.Narrowing
 	// fromFile says that flags only narrow.
 	fromFile bool
+}
+
+// wall is the time that a program is given.
+func (s settled) wall() time.Duration {
+	return cmp.Or(s.narrow.Wall, s.policy.Limits.Wall)
 }
 
 // settle finds out who the operator is: the writer of a policy file, or the
@@ -191,42 +202,38 @@ func locate(p *tranca.Problem, source string) {
 // output any more.
 var errReaderGone = &signalError{syscall.SIGPIPE}
 
-// stream runs the request and passes output on as it comes, unless the whole
-// result is printed afterwards.
-func (a *app) stream(ctx context.Context, cancel context.CancelCauseFunc, r tranca.Runner, req tranca.Request, whole bool) (*tranca.Result, error) {
-	if whole {
-		return r.Run(ctx, req)
-	}
+// stream runs the request and passes output on as it comes.
+func (a *app) stream(ctx context.Context, cancel context.CancelCauseFunc, r tranca.Runner, req tranca.Request, wall time.Duration) (*tranca.Result, error) {
 	failed := func(err error) {
 		if brokenPipe(err) {
 			err = errReaderGone
 		}
 		cancel(err)
 	}
-	var closers []io.Closer
-	open := func(w io.Writer) io.Writer {
-		shield := shielded(w)
-		s := newStream(shield, failed)
-		closers = append(closers, s)
-		if f, ok := shield.(*terminal.Filter); ok {
-			closers = append(closers, f)
-		}
-		return s
-	}
-	req.Stdout, req.Stderr = open(a.Stdout), open(a.Stderr)
+	out, errs := newStream(shielded(a.Stdout), failed), newStream(shielded(a.Stderr), failed)
+	req.Stdout, req.Stderr = out, errs
 	res, err := r.Run(ctx, req)
-	for _, c := range closers {
-		if closeErr := c.Close(); err == nil && closeErr != nil && !brokenPipe(closeErr) {
-			err = fmt.Errorf("the output can't be written: %w", closeErr)
+	for _, s := range []struct {
+		*stream
+		w io.Writer
+	}{{out, a.Stdout}, {errs, a.Stderr}} {
+		lost := s.end(ctx, readerPatience(s.w, wall))
+		var unread *unreadError
+		switch {
+		case s.stream == errs && errors.As(lost, &unread):
+			err = exit(statusFailed) // there is no one to tell
+		case err != nil || lost == nil || brokenPipe(lost):
+		default:
+			err = fmt.Errorf("the output can't be written: %w", lost)
 		}
 	}
 	return res, err
 }
 
 // show prints the result, or what the person should know of how the run ended.
-func (a *app) show(c *cli.Command, s settled, res *tranca.Result) error {
+func (a *app) show(ctx context.Context, c *cli.Command, s settled, res *tranca.Result) error {
 	if c.Bool("json") {
-		return a.printJSON(res)
+		return a.printResult(ctx, res, s.wall())
 	}
 	if c.Bool("quiet") {
 		return nil

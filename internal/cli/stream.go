@@ -1,10 +1,19 @@
 package cli
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io"
+	"math"
+	"os"
 	"sync"
 	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"tranca/internal/terminal"
 )
 
 // stream hands output on to a writer that may be slow without ever making the
@@ -19,6 +28,8 @@ type stream struct {
 	mu      sync.Mutex
 	changed sync.Cond
 	waiting []byte
+	writing int   // bytes that were taken from waiting and are not written yet
+	written int64 // bytes in all
 	closed  bool
 	err     error
 
@@ -48,14 +59,117 @@ func (s *stream) Write(p []byte) (int, error) {
 
 // Close waits until all was handed on and returns the destination's error. It
 // does not close the destination.
-func (s *stream) Close() error {
+func (s *stream) Close() error { return s.finish(context.Background(), forever) }
+
+// forever is how long somebody at a terminal may take: he who stopped its
+// output knows how to go on, or to end tranca.
+const forever = time.Duration(math.MaxInt64)
+
+// finish is Close for a reader that may never read: one that takes nothing for
+// the given time, or at all when ctx has ended, is left behind with an
+// [unreadError]. What waits is put into the pipe itself where it can be made
+// large enough. So a reader that comes later, such as a pager, loses nothing.
+func (s *stream) finish(ctx context.Context, patience time.Duration) error {
 	s.mu.Lock()
 	s.closed = true
 	s.changed.Signal()
+	pending, last := len(s.waiting)+s.writing, s.written
 	s.mu.Unlock()
-	<-s.done
-	return s.err
+	if pending > 0 {
+		makeRoom(s.dst, pending)
+	}
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	stopped := ctx.Done()
+	for {
+		select {
+		case <-s.done:
+			return s.err
+		case <-stopped:
+			stopped, patience = nil, min(patience, time.Second)
+		case <-timer.C:
+			now, lost := s.progress(last)
+			if lost > 0 {
+				return &unreadError{lost, patience}
+			}
+			last = now
+		}
+		timer.Reset(patience)
+	}
 }
+
+// progress returns how much was written. A destination that has taken no more
+// than last time gets nothing from then on, and lost says what it missed.
+func (s *stream) progress(last int64) (written int64, lost int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.written > last || s.err != nil {
+		return s.written, 0
+	}
+	lost = len(s.waiting) + s.writing
+	if lost > 0 {
+		s.err, s.waiting = &unreadError{}, nil
+	}
+	return s.written, lost
+}
+
+// end is finish and, on a terminal, the end of its filter.
+func (s *stream) end(ctx context.Context, patience time.Duration) error {
+	err := s.finish(ctx, patience)
+	if f, ok := s.dst.(*terminal.Filter); ok && err == nil {
+		err = f.Close()
+	}
+	return err
+}
+
+// unreadError says that the output's reader took nothing for a while.
+type unreadError struct {
+	lost  int
+	after time.Duration
+}
+
+func (e *unreadError) Error() string {
+	return fmt.Sprintf("nobody read the output for %s: its last %d bytes are lost", e.after, e.lost)
+}
+
+// readerPatience is how long a reader may take nothing after the run has
+// ended: as long as the program was given, within reason.
+func readerPatience(w io.Writer, wall time.Duration) time.Duration {
+	if terminal.Is(w) {
+		return forever
+	}
+	return min(max(wall, 2*time.Second), time.Minute)
+}
+
+// largestPipe is what every user may make a pipe hold, unless the host says
+// otherwise.
+const largestPipe = 1 << 20
+
+// makeRoom makes a pipe large enough to take more bytes at once, and some for
+// what is said afterwards. Where it can't, its reader must read.
+func makeRoom(w io.Writer, more int) {
+	f, ok := w.(*os.File)
+	if !ok {
+		return
+	}
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return
+	}
+	_ = conn.Control(func(fd uintptr) {
+		held, err := unix.FcntlInt(fd, unix.F_GETPIPE_SZ, 0)
+		if err != nil {
+			return // it is no pipe
+		}
+		// What it holds already may all be unread.
+		if _, err := unix.FcntlInt(fd, unix.F_SETPIPE_SZ, held+more+4096); err != nil {
+			_, _ = unix.FcntlInt(fd, unix.F_SETPIPE_SZ, largestPipe)
+		}
+	})
+}
+
+// pieceSize bounds one write, so that a slow reader is seen to make progress.
+const pieceSize = 64 << 10
 
 func (s *stream) drain() {
 	defer close(s.done)
@@ -65,12 +179,28 @@ func (s *stream) drain() {
 		if !more {
 			return
 		}
-		if _, err := s.dst.Write(chunk); err != nil {
-			s.fail(err)
-			return
+		for rest := chunk; len(rest) > 0; {
+			n := min(len(rest), pieceSize)
+			if _, err := s.dst.Write(rest[:n]); err != nil {
+				s.fail(err)
+				return
+			}
+			rest = rest[n:]
+			if !s.wrote(n) {
+				return
+			}
 		}
 		spare = chunk[:0]
 	}
+}
+
+// wrote counts bytes; it is false where no more may follow.
+func (s *stream) wrote(n int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.writing -= n
+	s.written += int64(n)
+	return s.err == nil
 }
 
 // next waits for output and swaps it for an empty buffer.
@@ -81,13 +211,13 @@ func (s *stream) next(spare []byte) ([]byte, bool) {
 		s.changed.Wait()
 	}
 	chunk := s.waiting
-	s.waiting = spare
+	s.waiting, s.writing = spare, len(chunk)
 	return chunk, len(chunk) > 0
 }
 
 func (s *stream) fail(err error) {
 	s.mu.Lock()
-	s.err, s.waiting = err, nil
+	s.err, s.waiting, s.writing = err, nil, 0
 	s.mu.Unlock()
 	s.failed(err)
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strconv"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -55,6 +56,38 @@ func TestAStreamWhoseReaderIsGoneDropsTheRest(t *testing.T) {
 	if err := s.Close(); !errors.Is(err, gone) {
 		t.Errorf("Close: %v", err)
 	}
+}
+
+// TestAReaderThatNeverReads: what fits into the pipe is in it, for a reader
+// that comes when tranca is gone; what does not is said to be lost.
+func TestAReaderThatNeverReads(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	want := bytes.Repeat([]byte("0123456789"), 50_000)
+	s := newStream(w, func(error) {})
+	_, _ = s.Write(want)
+	if err := s.finish(t.Context(), time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	if got, err := io.ReadAll(r); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%d bytes, %v", len(got), err)
+	}
+	unread, writer := io.Pipe()
+	s = newStream(writer, func(error) {})
+	_, _ = s.Write(want)
+	var lost *unreadError
+	if err := s.finish(t.Context(), 10*time.Millisecond); !errors.As(err, &lost) || lost.lost != len(want) {
+		t.Errorf("%v", err)
+	}
+	if _, err := s.Write([]byte("x")); err == nil {
+		t.Error("it takes more")
+	}
+	unread.Close()
+	<-s.done
 }
 
 // openPTY returns both ends of a pseudo terminal that passes bytes unchanged.
