@@ -36,6 +36,7 @@ type outcome struct {
 	signal         syscall.Signal // that ended it, or 0
 	stdout, stderr string
 	took           time.Duration
+	memory         int64 // the most that it had at once, in bytes
 }
 
 // prepare makes a command that start has not yet started.
@@ -102,6 +103,7 @@ func (c *command) wait() outcome {
 	o := outcome{
 		status: c.cmd.ProcessState.ExitCode(), took: time.Since(c.began),
 		stdout: c.stdout.String(), stderr: c.stderr.String(),
+		memory: c.cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss << 10,
 	}
 	if ws := c.cmd.ProcessState.Sys().(syscall.WaitStatus); ws.Signaled() {
 		o.signal = ws.Signal()
@@ -169,7 +171,7 @@ func runArgs(t testing.TB, args ...string) []string {
 func (o outcome) wants(t testing.TB, status int, words string) {
 	t.Helper()
 	if o.status != status || !strings.Contains(o.stderr, words) {
-		t.Errorf("status %d, want %d and %q\nstdout: %.300q\nstderr: %.600s", o.status, status, words, o.stdout, o.stderr)
+		t.Errorf("status %d, want %d and %q\nstdout: %.300q\nstderr: %.600q", o.status, status, words, o.stdout, o.stderr)
 	}
 	if strings.Contains(o.stderr, "panic:") || strings.Contains(o.stderr, "goroutine ") {
 		t.Errorf("a panic: %.2000s", o.stderr)
