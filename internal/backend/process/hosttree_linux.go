@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -32,8 +34,36 @@ var (
 // maxSystemFile bounds a host file whose content is copied, not bound.
 const maxSystemFile = 4 << 20
 
-// hostTree adds the image "host" to a boot message.
-func hostTree(spec *bootspec.Spec, p *tranca.Policy) error {
+// treeAge is how long a look at the host's tree is believed.
+const treeAge = 10 * time.Second
+
+// lookedTree is the image "host" as it was last seen.
+type lookedTree struct {
+	mu   sync.Mutex
+	at   time.Time
+	spec bootspec.Spec
+}
+
+// addTo adds the image "host" to a boot message.
+func (l *lookedTree) addTo(spec *bootspec.Spec, p *tranca.Policy) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.at.IsZero() || time.Since(l.at) > treeAge {
+		var look bootspec.Spec
+		if err := hostTree(&look); err != nil {
+			return err
+		}
+		l.spec, l.at = look, time.Now()
+	}
+	spec.Binds = append(spec.Binds, l.spec.Binds...)
+	spec.Files = append(spec.Files, l.spec.Files...)
+	spec.Links = append(spec.Links, l.spec.Links...)
+	addIdentity(spec, p)
+	return nil
+}
+
+// hostTree looks what the host has of the minimal tree.
+func hostTree(spec *bootspec.Spec) error {
 	for _, name := range systemFolders {
 		if err := addSystemFolder(spec, name); err != nil {
 			return err
@@ -61,7 +91,6 @@ func hostTree(spec *bootspec.Spec, p *tranca.Policy) error {
 		bootspec.Link{Path: "dev/stdout", Target: "/proc/self/fd/1"},
 		bootspec.Link{Path: "dev/stderr", Target: "/proc/self/fd/2"},
 	)
-	addIdentity(spec, p)
 	return nil
 }
 

@@ -92,7 +92,7 @@ func (b *Backend) newPlan(p *tranca.Policy) (*plan, error) {
 		pl.boot.Landlock = -1
 	}
 	pl.cgroups = b.groupLimits(l)
-	if err := hostTree(&pl.boot, p); err != nil {
+	if err := b.tree.addTo(&pl.boot, p); err != nil {
 		return nil, err
 	}
 	if b.weaken != nil {

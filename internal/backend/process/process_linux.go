@@ -35,6 +35,7 @@ type Backend struct {
 	weaken func(*plan)
 
 	shelf shelf
+	tree  lookedTree
 
 	mu      sync.Mutex
 	filters map[seccomp.Profile][]byte

@@ -22,13 +22,23 @@ import (
 func (g *Group) Kill(ctx context.Context) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.destroyed {
+	if g.destroyed || g.nobody() {
 		return nil
 	}
 	if err := g.killCode(ctx); err != nil {
 		return fmt.Errorf("kill the code: %w", err)
 	}
 	return g.restore()
+}
+
+// nobody reports whether the kernel counts no process in the code's group, dead
+// ones that wait for their parent included. Then there is nothing to list.
+func (g *Group) nobody() bool {
+	if g.pids == nil {
+		return false
+	}
+	n, err := g.pids.number("pids.current")
+	return err == nil && n == 0
 }
 
 func (g *Group) killCode(ctx context.Context) error {

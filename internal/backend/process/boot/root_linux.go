@@ -382,13 +382,27 @@ func (t *tree) maskProc() error {
 		if err != nil {
 			return err
 		}
-		err = t.cover(fd, !m.dir)
+		err = t.mask(fd, m.dir)
 		unix.Close(fd)
 		if err != nil {
 			return fmt.Errorf("mask /proc/%s: %w", m.path, err)
 		}
 	}
 	return nil
+}
+
+// mask covers a part of /proc, unless its mode gives nothing to anybody but
+// its owner, the host's root, who is nobody in here: then it stays as it is,
+// and the sandbox has a mount less to make and to take down.
+func (t *tree) mask(fd int, dir bool) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return os.NewSyscallError("fstat", err)
+	}
+	if st.Mode&0o077 == 0 {
+		return nil
+	}
+	return t.cover(fd, !dir)
 }
 
 // pivot makes the new root the root of every process here and lets go of the
