@@ -33,6 +33,9 @@ func (l *lazy) get() (tranca.Backend, error) {
 	defer l.mu.Unlock()
 	if l.make != nil {
 		l.made, l.failed = l.make()
+		if l.failed != nil {
+			l.made = nil // not an interface that holds a nil pointer
+		}
 		l.make = nil
 	}
 	return l.made, l.failed

@@ -39,7 +39,9 @@ func TestABackendIsMadeOnceAndOnlyWhenItIsNeeded(t *testing.T) {
 
 func TestABackendThatCannotBeMadeSaysWhy(t *testing.T) {
 	why := errors.New("why")
-	b := newLazy("process", tranca.LevelProcess, func() (tranca.Backend, error) { return nil, why })
+	b := newLazy("process", tranca.LevelProcess, func() (tranca.Backend, error) {
+		return (*fake.Backend)(nil), why // as a constructor's own type does
+	})
 	ctx := context.Background()
 	_, probe := b.Probe(ctx)
 	_, create := b.Create(ctx, tranca.Spec{})
