@@ -31,7 +31,7 @@ type startedAgent struct {
 // startAgent forks an agent by a script over its first descriptors, maps its
 // users, tells it what to build and takes its answer. On error nothing of it is
 // left.
-func startAgent(ctx context.Context, by *spawner, spec *bootspec.Spec,
+func startAgent(ctx context.Context, spawn func(*forkexec.Script) (forkexec.Child, error), spec *bootspec.Spec,
 	script func(files []*os.File) (*forkexec.Script, error),
 	mapUsers func(ctx context.Context, pid int) error,
 ) (*startedAgent, error) {
@@ -61,7 +61,7 @@ func startAgent(ctx context.Context, by *spawner, spec *bootspec.Spec,
 	if err != nil {
 		return nil, err
 	}
-	if a.child, err = by.spawn(s); err != nil {
+	if a.child, err = spawn(s); err != nil {
 		return nil, err
 	}
 	cu.Add(func() { a.child.Reap() })

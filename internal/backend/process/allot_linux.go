@@ -4,18 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 
 	"tranca/internal/linux/cgroup"
 	"tranca/internal/linux/idrange"
+	"tranca/internal/linux/netns"
 )
 
 // allotment is what a sandbox has of its own before any process of it exists:
-// user ids and control groups.
+// user ids, control groups and, made ahead, a network namespace.
 type allotment struct {
 	asked cgroup.Limits  // what the groups were made for, without an owner
 	block *idrange.Block // nil where only the caller's own user is to be had
 	group *cgroup.Group  // nil where no cgroup is to be had
+	// network is a network namespace that was made ahead; nil where the
+	// agent's process gets a new one, as it must without root.
+	network *os.File
 }
 
 // giveBack returns all of it. Every process in it must be dead.
@@ -28,6 +33,9 @@ func (a *allotment) giveBack() error {
 	}
 	if a.block != nil {
 		errs = append(errs, a.block.Release())
+	}
+	if a.network != nil {
+		errs = append(errs, a.network.Close())
 	}
 	return errors.Join(errs...)
 }
@@ -96,6 +104,10 @@ func (b *Backend) makeAhead(l cgroup.Limits) {
 	go func() {
 		defer s.work.Done()
 		a, err := b.makeAllotment(l)
+		if err == nil && b.host.root {
+			// Without it the boot makes one itself.
+			a.network, _ = netns.New()
+		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.making = false

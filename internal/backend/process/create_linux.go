@@ -61,7 +61,12 @@ func (b *Backend) boot(ctx context.Context, p *tranca.Policy) (*box, error) {
 // start forks the agent, maps its users, tells it what to build and takes its
 // answer.
 func (b *Backend) start(ctx context.Context, m *box, pl *plan) error {
-	a, err := startAgent(ctx, b.spawner, &pl.boot,
+	spawn := b.spawner.spawn
+	if m.network != nil && pl.spaces&unix.CLONE_NEWNET != 0 {
+		pl.spaces &^= unix.CLONE_NEWNET
+		spawn = func(s *forkexec.Script) (forkexec.Child, error) { return b.spawner.spawnIn(m.network, s) }
+	}
+	a, err := startAgent(ctx, spawn, &pl.boot,
 		func(files []*os.File) (*forkexec.Script, error) { return b.script(m, pl, files) },
 		func(ctx context.Context, pid int) error { return b.mapUsers(ctx, pid, m, pl) })
 	pl.closeMounts()

@@ -59,6 +59,29 @@ func (s *spawner) spawn(script *forkexec.Script) (c forkexec.Child, err error) {
 	return c, err
 }
 
+// spawnIn is spawn into a network namespace. A thread that can't come back
+// from there would put other sandboxes into it, so that is the end.
+func (s *spawner) spawnIn(network *os.File, script *forkexec.Script) (c forkexec.Child, err error) {
+	done := make(chan struct{})
+	s.jobs <- func() {
+		defer close(done)
+		own, openErr := os.Open("/proc/thread-self/ns/net")
+		if err = openErr; err != nil {
+			return
+		}
+		defer own.Close()
+		if err = os.NewSyscallError("setns network", unix.Setns(int(network.Fd()), unix.CLONE_NEWNET)); err != nil {
+			return
+		}
+		c, err = script.Spawn()
+		if back := unix.Setns(int(own.Fd()), unix.CLONE_NEWNET); back != nil {
+			panic("tranca: can't leave a sandbox's network namespace: " + back.Error())
+		}
+	}
+	<-done
+	return c, err
+}
+
 func (s *spawner) close() { close(s.jobs) }
 
 // agentImage is the agent's binary in a sealed file that has no name, so that

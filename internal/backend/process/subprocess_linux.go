@@ -180,7 +180,7 @@ func (s *Subprocess) boot(ctx context.Context, p *tranca.Policy) (*plainBox, err
 	cu.Add(func() { _ = home.remove() })
 	spec := s.spec(p, home.path)
 	m := &plainBox{limits: p.Limits, home: home, limit: make(chan tranca.Reason, 1), end: newDestruction()}
-	a, err := startAgent(ctx, s.spawner, spec, func(files []*os.File) (*forkexec.Script, error) {
+	a, err := startAgent(ctx, s.spawner.spawn, spec, func(files []*os.File) (*forkexec.Script, error) {
 		return s.script(files), nil
 	}, s.mapUser)
 	if err != nil {

@@ -21,6 +21,7 @@ import (
 	"tranca/internal/backend/process/bootspec"
 	"tranca/internal/guest/agent"
 	"tranca/internal/linux/mount"
+	"tranca/internal/linux/netns"
 	"tranca/internal/linux/seccomp"
 )
 
@@ -131,7 +132,7 @@ func enter(spec *bootspec.Spec) (*launcher, mount.Tree, error) {
 	if err := unix.Sethostname([]byte(spec.Hostname)); err != nil {
 		return nil, none, fmt.Errorf("hostname: %w", err)
 	}
-	if err := raiseLoopback(); err != nil {
+	if err := netns.RaiseLoopback(); err != nil {
 		return nil, none, fmt.Errorf("loopback: %w", err)
 	}
 	scratch, init, err := buildRoot(spec)

@@ -13,6 +13,7 @@ import (
 
 	"tranca/internal/backend/process/bootspec"
 	"tranca/internal/linux/mount"
+	"tranca/internal/linux/netns"
 )
 
 // enterPlain is the boot of the weaker rung: no root of its own, no further
@@ -24,7 +25,7 @@ func enterPlain(spec *bootspec.Spec) (*launcher, mount.Tree, error) {
 	if err != nil {
 		return nil, none, err
 	}
-	if err := raiseLoopback(); err != nil {
+	if err := netns.RaiseLoopback(); err != nil {
 		return nil, none, fmt.Errorf("loopback: %w", err)
 	}
 	if spec.Chroot != "" {

@@ -34,29 +34,3 @@ func threadCaps(caps uint64) error {
 	}
 	return os.NewSyscallError("capset", unix.Capset(hdr, &data[0]))
 }
-
-// raiseLoopback brings up the one interface of the network namespace, so that
-// programs in it can serve themselves, unless it is up.
-func raiseLoopback() error {
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return os.NewSyscallError("socket", err)
-	}
-	defer unix.Close(fd)
-	var req struct {
-		name  [unix.IFNAMSIZ]byte
-		flags uint16
-		_     [22]byte
-	}
-	copy(req.name[:], "lo")
-	_, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCGIFFLAGS, uintptr(unsafe.Pointer(&req)))
-	if e == 0 && req.flags&unix.IFF_UP != 0 {
-		return nil
-	}
-	req.flags = unix.IFF_UP | unix.IFF_RUNNING
-	_, _, e = unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCSIFFLAGS, uintptr(unsafe.Pointer(&req)))
-	if e != 0 {
-		return os.NewSyscallError("SIOCSIFFLAGS", e)
-	}
-	return nil
-}
