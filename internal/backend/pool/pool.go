@@ -19,8 +19,6 @@ import (
 )
 
 const (
-	// pingTime bounds the wait for a sign of life of a kept sandbox.
-	pingTime = 2 * time.Second
 	// bootTime bounds a boot in the background, closeTime a destruction.
 	bootTime  = 30 * time.Second
 	closeTime = 30 * time.Second
@@ -90,7 +88,7 @@ func (p *Pool) Create(ctx context.Context, spec tranca.Spec) (tranca.Sandbox, er
 			}
 			return &named{Sandbox: made, id: spec.ID, closed: refill}, nil
 		}
-		if alive(ctx, sb) {
+		if alive(sb) {
 			return &named{Sandbox: sb, id: spec.ID, kept: true, closed: refill}, nil
 		}
 		if err := closeOne(sb); err != nil {
@@ -206,16 +204,11 @@ func closeOne(sb tranca.Sandbox) error {
 	return sb.Close(ctx)
 }
 
-// alive reports whether a sandbox still answers. One that can't be asked is
-// taken at its word.
-func alive(ctx context.Context, sb tranca.Sandbox) bool {
-	pinger, ok := tranca.As[interface{ Ping(context.Context) error }](sb)
-	if !ok {
-		return true
-	}
-	ctx, cancel := context.WithTimeout(ctx, pingTime)
-	defer cancel()
-	return pinger.Ping(ctx) == nil
+// alive reports whether a sandbox is there still, without a question that it
+// would take time to answer. One that can't be asked is taken at its word.
+func alive(sb tranca.Sandbox) bool {
+	a, ok := tranca.As[interface{ Alive() bool }](sb)
+	return !ok || a.Alive()
 }
 
 // named is a sandbox under the id of who uses it: it was booted before anyone

@@ -41,6 +41,9 @@ func newSpawner() *spawner {
 	s := &spawner{jobs: make(chan func())}
 	go func() {
 		runtime.LockOSThread()
+		// This thread's children start without supplementary groups, where it
+		// may give them up; the agent looks for itself.
+		_, _, _ = unix.RawSyscall(unix.SYS_SETGROUPS, 0, 0, 0)
 		for f := range s.jobs {
 			f()
 		}

@@ -113,6 +113,17 @@ func (sb *sandbox) Ping(ctx context.Context) error {
 	return sb.unary(ctx, answerTimeout, message.MethodPing, &message.Empty{}, &message.Empty{})
 }
 
+// Alive reports whether the sandbox has not ended, as far as is known here
+// without asking its guest agent. Find it with [tranca.As].
+func (sb *sandbox) Alive() bool {
+	select {
+	case <-sb.ended:
+		return false
+	default:
+		return sb.sess.Err() == nil
+	}
+}
+
 // Usage is the machine's, with one thing added that it can't see: the kernel
 // doesn't count the writes that a file's size limit refused. A death by SIGXFSZ
 // shows one. This is told by the guest; a false word adds a hint at most.

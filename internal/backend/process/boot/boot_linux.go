@@ -158,8 +158,12 @@ func becomeRoot(spec *bootspec.Spec) error {
 	if err := syscall.Setresgid(0, 0, 0); err != nil {
 		return os.NewSyscallError("setresgid", err)
 	}
-	if err := syscall.Setgroups(nil); err != nil {
-		return os.NewSyscallError("setgroups", err)
+	// Mostly the spawner has given them up already.
+	groups, err := syscall.Getgroups()
+	if err != nil || len(groups) > 0 {
+		if err := syscall.Setgroups(nil); err != nil {
+			return os.NewSyscallError("setgroups", err)
+		}
 	}
 	return os.NewSyscallError("setresuid", syscall.Setresuid(0, 0, 0))
 }

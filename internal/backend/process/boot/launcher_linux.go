@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -158,17 +159,18 @@ func (l *launcher) restrictFiles() error {
 		{Path: "/proc", Access: landlock.Read},
 		{Path: "/work", Access: landlock.ReadWrite},
 		{Path: "/tmp", Access: landlock.ReadWrite},
+		{Path: "/dev", Access: landlock.Terminal},
 		{Path: "/dev/shm", Access: landlock.ReadWrite},
 	}
 	for _, b := range l.spec.Binds {
-		access := landlock.ReadExec
 		switch {
-		case b.Device:
-			access = landlock.Terminal
+		case b.Device || strings.HasPrefix(b.Target, "etc/"):
+			// in a folder that has a rule
 		case b.Writable:
-			access = landlock.ReadWrite
+			rules = append(rules, landlock.Rule{Path: "/" + b.Target, Access: landlock.ReadWrite})
+		default:
+			rules = append(rules, landlock.Rule{Path: "/" + b.Target, Access: landlock.ReadExec})
 		}
-		rules = append(rules, landlock.Rule{Path: "/" + b.Target, Access: access})
 	}
 	set, err := landlock.NewRuleset(landlock.Config{Rules: rules, MinABI: l.spec.Landlock})
 	if err != nil {
