@@ -13,7 +13,7 @@ export LDFLAGS = -s -w -X tranca/internal/cli.Version=$(VERSION)
 
 GUEST = internal/guest/image/bin/tranca-guest-$(GOARCH)
 
-.PHONY: build guest demo test lint race bench fuzz churn dist clean help setup setup-test
+.PHONY: build guest demo test test-vm lint race bench fuzz churn dist clean help setup setup-test
 
 build: guest ## build bin/tranca, one static file
 	$(GO) build -ldflags '$(LDFLAGS)' -o bin/tranca ./cmd/tranca
@@ -36,6 +36,11 @@ demo: setup build ## a few real runs, with captions
 
 test: setup-test build ## the whole suite: as root it runs three times
 	scripts/test.sh
+
+test-vm: setup-test build ## all that needs another kernel or systemd, in a VM (an hour)
+	mkdir -p .cache/bin && go build -o .cache/bin/testrun ./scripts/testrun
+	.cache/bin/testrun build -o .cache/testbin ./...
+	scripts/test-vm.sh
 
 lint: ## golangci-lint with the linters of .golangci.yml
 	scripts/lint.sh
