@@ -2,17 +2,26 @@ package badinput
 
 import (
 	"math/rand/v2"
+	"os"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// rounds of the tests that kill at random moments.
-const (
-	signalRounds = 100
-	killRounds   = 50
+// Rounds of the tests that kill at random moments. The suite runs three times
+// and does a quarter of them; with TRANCA_TEST_LONG set all are done.
+var (
+	signalRounds = rounds(100)
+	killRounds   = rounds(50)
 )
+
+func rounds(all int) int {
+	if os.Getenv("TRANCA_TEST_LONG") != "" {
+		return all
+	}
+	return all / 4
+}
 
 // sleeper is a program that outlives every test: only tranca ends it. It also
 // leaves a child that ignores what can be ignored.
