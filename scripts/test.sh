@@ -61,8 +61,8 @@ if [ -n "$ci" ]; then
 	absent=systemd # only test-vm has it
 	# The whole suite takes an hour there, in software: `make test-vm`.
 	step "control groups and the core of conformance in a VM with pure cgroup v2"
-	scripts/vm.sh -only '^tranca/internal/linux/cgroup$' || failed=1
-	scripts/vm.sh -only '^tranca/internal/backend/process$' \
+	scripts/vm.sh -runs root -only '^tranca/internal/linux/cgroup$' || failed=1
+	scripts/vm.sh -runs root -only '^tranca/internal/backend/process$' \
 		-run '^TestProcess$/^(Exit|Enforcement|Limits|Kill|Usage|NothingLeft)' || failed=1
 	step "fuzzers: 60 s for policies, the guest's stream and results, 5 s for the others"
 	scripts/fuzz.sh 60s 'policy FuzzParse$|guest/wire|\. Fuzz' 5s || failed=1

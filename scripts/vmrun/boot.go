@@ -14,7 +14,7 @@ import (
 )
 
 type options struct {
-	kernel, init, testrun, bin, log, dir, command, base, only, run string
+	kernel, init, testrun, bin, log, dir, command, base, only, run, runs string
 }
 
 // programs are what the tests and runs.sh call in the VM.
@@ -74,7 +74,7 @@ func (o *options) shell() string {
 	if o.base != "" {
 		script = "bash scripts/run-systemd.sh /tranca/testrun /tranca/testbin /tranca/log"
 	}
-	return `export TRANCA_TEST_SCALE=20
+	return `export TRANCA_TEST_SCALE=20 TRANCA_RUNS='` + o.runs + `'
 cd /tranca/tree
 ` + script + ` -each -timeout 20m -only '` + o.only + `'` + run + `
 status=$?

@@ -22,6 +22,7 @@ func main() {
 	flag.StringVar(&o.base, "base", "", "archive of a root with systemd, to boot instead of a tree made here")
 	flag.StringVar(&o.only, "only", ".", "only packages that match")
 	flag.StringVar(&o.run, "run", "", "only tests that match")
+	flag.StringVar(&o.runs, "runs", "root sub plain", "which of the three runs, without systemd")
 	timeout := flag.Duration("timeout", 25*time.Minute, "for all")
 	flag.Parse()
 	ctx, cancel := context.WithTimeout(context.Background(), *timeout)
