@@ -23,8 +23,7 @@ type plainFolder struct {
 	lock *os.File
 }
 
-// newPlainFolder makes a folder in dir that only the given user enters; -1 is
-// the caller. A sweeper can come between its making and its lock, and takes it
+// newPlainFolder makes a folder in dir that only the given user enters. A sweeper can come between its making and its lock, and takes it
 // for a dead one's: then another is made.
 func newPlainFolder(dir string, owner int) (*plainFolder, error) {
 	const attempts = 16
@@ -37,7 +36,7 @@ func newPlainFolder(dir string, owner int) (*plainFolder, error) {
 		if lock == nil && err == nil {
 			continue
 		}
-		if err == nil {
+		if err == nil && owner != os.Geteuid() {
 			err = os.Chown(path, owner, owner)
 		}
 		if err == nil {

@@ -65,8 +65,9 @@ func helpTake(folder, etc string) error {
 }
 
 // witness finds out by other means than the pool's that two hold one block: by
-// record locks on a file, which end with their process too. Its descriptor is
-// older than those of the blocks, so that the kernel closes it before them.
+// record locks of the process, which a dying process gives up when it closes
+// its files. The locks of the blocks hang on the open files themselves, which
+// the kernel lets go after that.
 type witness struct{ *os.File }
 
 func openWitness(etc string) (witness, error) {
@@ -77,7 +78,7 @@ func openWitness(etc string) (witness, error) {
 func (w witness) lock(b *Block, kind int16) error {
 	for i, first := range []uint32{b.UID, b.GID} {
 		l := unix.Flock_t{Type: kind, Start: int64(i)<<32 + int64(first), Len: Size}
-		if err := unix.FcntlFlock(w.Fd(), unix.F_OFD_SETLK, &l); err != nil {
+		if err := unix.FcntlFlock(w.Fd(), unix.F_SETLK, &l); err != nil {
 			return fmt.Errorf("ids from %d are held twice: %w", first, err)
 		}
 	}
