@@ -103,13 +103,13 @@ func TestAgentKilled(t *testing.T) {
 // a limit, nor to destroy the sandbox.
 func TestAgentStopped(t *testing.T) {
 	nothingLeft(t)
-	l := runner{open(t, func(p *tranca.Policy) { p.Limits.Wall = 2 * time.Second })}
+	l := runner{open(t, func(p *tranca.Policy) { p.Limits.Wall = time.Second })}
 	begin := time.Now()
 	res := hit(t, l, unix.SIGSTOP)
 	if res.Exit.Reason != tranca.EndWall {
 		t.Errorf("%+v, notes %q", res.Exit, res.Notes)
 	}
-	if took := time.Since(begin); took < 2*time.Second || took > 20*time.Second {
+	if took := time.Since(begin); took < time.Second || took > 20*time.Second {
 		t.Errorf("it took %s", took)
 	}
 	if string(res.Stdout) != "kept\n" {
@@ -147,7 +147,7 @@ func TestAgentStoppedAndCancelled(t *testing.T) {
 // can be closed.
 func TestAgentStoppedInASession(t *testing.T) {
 	nothingLeft(t)
-	l := open(t, func(p *tranca.Policy) { p.Limits.Wall = 2 * time.Second })
+	l := open(t, func(p *tranca.Policy) { p.Limits.Wall = time.Second })
 	s, err := l.Open(t.Context(), tranca.Narrowing{})
 	if err != nil {
 		t.Fatal(err)

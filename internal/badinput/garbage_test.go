@@ -93,7 +93,7 @@ func TestAgentAnswersGarbage(t *testing.T) {
 	_, _ = random.Read(noise)
 	for name, answer := range map[string]func(net.Conn){
 		"nothing":       func(c net.Conn) { io.Copy(io.Discard, c) },
-		"not even read": func(c net.Conn) { time.Sleep(4 * time.Second) },
+		"not even read": func(c net.Conn) { time.Sleep(2 * time.Second) },
 		"end":           func(net.Conn) {},
 		"end later":     func(c net.Conn) { _, _ = c.Read(make([]byte, 100)) },
 		"zeros":         repeat(make([]byte, 4096)),
@@ -108,7 +108,7 @@ func TestAgentAnswersGarbage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 			p := local.DefaultPolicy()
-			p.Limits.Wall = 2 * time.Second
+			p.Limits.Wall = time.Second
 			l, err := local.New(local.WithPolicy(p), local.WithBackend(&garbage{answer: answer}))
 			if err != nil {
 				t.Fatal(err)

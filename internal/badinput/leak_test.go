@@ -59,9 +59,10 @@ func state() map[string]bool {
 	for pid, what := range descendants() {
 		set[fmt.Sprintf("process %d %s", pid, what)] = true
 	}
+	ours := supervisors.seen()
 	addTree(set, "control group", "/sys/fs/cgroup", func(p string) bool {
-		id := supervisorOf.FindStringSubmatch(p)
-		return id != nil && supervisors.ours(id[1])
+		_, rest, found := strings.Cut(p, "/tranca-")
+		return found && len(rest) >= 16 && ours[rest[:16]]
 	})
 	for _, name := range []string{"run", "tmp", "home"} {
 		dir := filepath.Join(scratch, name)
@@ -80,9 +81,6 @@ func state() map[string]bool {
 	}
 	return set
 }
-
-// supervisorOf finds the supervisor's id in the path of a control group.
-var supervisorOf = regexp.MustCompile(`/tranca-([0-9a-f]{16})`)
 
 // supervisors are those that had a lock file in the runtime folder of the
 // tests: only by that their control groups are told from those of others.
@@ -103,15 +101,15 @@ func watchSupervisors(dir string) (err error) {
 	return err
 }
 
-// ours reports whether a supervisor had its lock file here.
-func (w *watched) ours(id string) bool {
+// seen returns the ids of all that had a lock file here so far.
+func (w *watched) seen() map[string]bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := unix.Read(w.fd, buf)
 		if n <= 0 || err != nil {
-			return w.ids[id]
+			return maps.Clone(w.ids)
 		}
 		for _, name := range lockFile.FindAllSubmatch(buf[:n], -1) {
 			w.ids[string(name[1])] = true

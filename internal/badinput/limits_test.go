@@ -174,12 +174,10 @@ func TestPolicyFiles(t *testing.T) {
 		{write("negative.yaml", "version: 1\nlimits: {wall: -1s}"), "limits.wall", 125},
 		{write("unit.yaml", "version: 1\nlimits: {wall: 5MiB}"), "limits.wall", 125},
 	} {
-		for _, command := range [][]string{{"run", "--policy", r.path, "-c", "print('ran')"}, {"policy", "check", r.path}} {
-			o := runTranca(t, nil, command...)
-			o.wants(t, r.status, r.words)
-			if o.stdout != "" || o.took > 20*time.Second || o.memory > 400*mib || len(o.stderr) > 20_000 {
-				t.Errorf("%q: took %s, %d bytes of memory, %d bytes of errors, stdout %.100q", command, o.took, o.memory, len(o.stderr), o.stdout)
-			}
+		o := runTranca(t, nil, "run", "--policy", r.path, "-c", "print('ran')")
+		o.wants(t, r.status, r.words)
+		if o.stdout != "" || o.took > 20*time.Second || o.memory > 400*mib || len(o.stderr) > 20_000 {
+			t.Errorf("%s: took %s, %d bytes of memory, %d bytes of errors, stdout %.100q", r.path, o.took, o.memory, len(o.stderr), o.stdout)
 		}
 	}
 }

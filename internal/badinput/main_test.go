@@ -65,7 +65,11 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(scratch)
-	return m.Run()
+	status := m.Run()
+	// What a test that failed has left can be swept by nobody, once the locks
+	// are gone.
+	app.World().Probe(context.Background())
+	return status
 }
 
 func prepareHost() (err error) {
