@@ -17,28 +17,35 @@ import (
 // end on standard output. If it comes to its end, it looks at its own
 // descriptors.
 func (o *options) superviseSelf(ctx context.Context) error {
-	runner, closeRunner, err := o.open(ctx)
-	if err != nil {
+	// One whole life first: what the runtime opens once and keeps isn't a leak.
+	if err := o.live(ctx, func(r tranca.Runner) error {
+		_, err := r.Run(ctx, tranca.Request{Code: "pass"})
 		return err
-	}
-	// One run first: what the runtime opens once and keeps isn't a leak.
-	if _, err := runner.Run(ctx, tranca.Request{Code: "pass"}); err != nil {
-		return errors.Join(err, closeRunner())
+	}); err != nil {
+		return err
 	}
 	self := hoststate.Options{Self: true}
 	before, err := hoststate.Take(self)
 	if err != nil {
 		return err
 	}
-	err = o.runAll(ctx, runner)
-	if err == nil {
-		var left []string
-		left, err = descriptorsLeft(before, self)
-		if len(left) > 0 {
-			err = fmt.Errorf("descriptors left: %q", left)
-		}
+	if err := o.live(ctx, func(r tranca.Runner) error { return o.runAll(ctx, r) }); err != nil {
+		return err
 	}
-	return errors.Join(err, closeRunner())
+	left, err := descriptorsLeft(before, self)
+	if len(left) > 0 {
+		err = fmt.Errorf("descriptors left: %q", left)
+	}
+	return err
+}
+
+// live opens a runner, uses it and closes it.
+func (o *options) live(ctx context.Context, use func(tranca.Runner) error) error {
+	runner, closeRunner, err := o.open(ctx)
+	if err != nil {
+		return err
+	}
+	return errors.Join(use(runner), closeRunner())
 }
 
 // descriptorsLeft gives late closes some time, and looks at descriptors alone:
