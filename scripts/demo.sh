@@ -36,7 +36,7 @@ show() {
 	return "$status"
 }
 
-say "tranca $("$tranca" version 2>/dev/null | head -n 1)"
+say "$("$tranca" version 2>/dev/null | head -n 1)"
 if ! show "An answer" -c 'print(6*7)'; then
 	# The refusal names what may be waived, item by item; nothing else is.
 	mapfile -t items < <("$tranca" run -c 'print(6*7)' 2>&1 | grep -o -- '--waive [a-z_.]*' | sort -u | cut -d' ' -f2)
