@@ -238,17 +238,9 @@ func (b *box) killAgent(ctx context.Context) error {
 	if err := awaitPIDFD(ctx, b.agent.PIDFD); err != nil {
 		return fmt.Errorf("guest agent does not die: %w", err)
 	}
-	for {
-		_, err := unix.Wait4(b.agentPID, nil, unix.WALL, nil)
-		if err == unix.EINTR {
-			continue
-		}
-		b.agentPID = 0
-		if err != nil {
-			return os.NewSyscallError("wait4", err)
-		}
-		return nil
-	}
+	_, err := forkexec.Wait(b.agentPID)
+	b.agentPID = 0
+	return err
 }
 
 // awaitPIDFD waits until the process has ended.

@@ -89,7 +89,7 @@ func (h *hostState) guarantees() []tranca.Guarantee {
 		held(tranca.ItemWall, "monotonic clock of the supervisor, then kill of the tree"),
 		h.cpuTimeGuarantee(),
 		h.feature(tranca.ItemCPUs, h.support.CPU),
-		h.memoryGuarantee(),
+		h.feature(tranca.ItemMemory, h.support.Memory),
 		h.pidsGuarantee(),
 		held(tranca.ItemOpenFiles, "RLIMIT_NOFILE"),
 		held(tranca.ItemFileSize, "RLIMIT_FSIZE"),
@@ -151,10 +151,6 @@ func (h *hostState) cpuTimeGuarantee() tranca.Guarantee {
 		g.Mechanism += ", watched by the supervisor"
 	}
 	return g
-}
-
-func (h *hostState) memoryGuarantee() tranca.Guarantee {
-	return h.feature(tranca.ItemMemory, h.support.Memory)
 }
 
 // pidsGuarantee falls to the user namespace's own count of processes, which

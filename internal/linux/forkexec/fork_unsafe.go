@@ -179,9 +179,14 @@ func (c Child) Reap() (unix.WaitStatus, error) {
 	if err := unix.PidfdSendSignal(c.PIDFD, unix.SIGKILL, nil, 0); err != nil && err != unix.ESRCH {
 		return 0, &Error{"kill child", err.(syscall.Errno)}
 	}
+	return Wait(c.PID)
+}
+
+// Wait waits for the end of a child of this process and reaps it.
+func Wait(pid int) (unix.WaitStatus, error) {
 	var ws unix.WaitStatus
 	for {
-		_, err := unix.Wait4(c.PID, &ws, unix.WALL, nil)
+		_, err := unix.Wait4(pid, &ws, unix.WALL, nil)
 		switch err {
 		case nil:
 			return ws, nil
@@ -205,12 +210,7 @@ func (s *Script) reap(st *start, pid int) error {
 	if st.pidfd >= 0 {
 		unix.Close(int(st.pidfd))
 	}
-	for {
-		_, err := unix.Wait4(pid, nil, unix.WALL, nil)
-		if err != unix.EINTR {
-			break
-		}
-	}
+	_, _ = Wait(pid) // what the child said is the error to tell
 	step := "child"
 	if i := int(st.failed[0]); i < len(s.ops) {
 		step = s.ops[i].step

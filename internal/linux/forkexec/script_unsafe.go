@@ -166,17 +166,14 @@ func (s *Script) Mount(fstype, target string, flags uintptr) {
 	s.do("mount "+fstype, unix.SYS_MOUNT, s.str(fstype), s.str(target), s.str(fstype), flags, 0)
 }
 
-// ignoreChildren sets SIGCHLD to SIG_IGN, by which the kernel reaps by itself.
-func (s *Script) ignoreChildren() {
+// ReapOrphans has the kernel reap the children that the held process
+// inherits: it does for whoever ignores SIGCHLD.
+func (s *Script) ReapOrphans() {
 	// struct sigaction of the kernel: handler, flags, restorer, mask.
 	act := &[4]uint64{1, 0, 0, 0}
 	s.keep = append(s.keep, act)
 	s.do("sigaction", unix.SYS_RT_SIGACTION, uintptr(unix.SIGCHLD), uintptr(unsafe.Pointer(act)), 0, 8)
 }
-
-// ReapOrphans has the kernel reap the children that the held process
-// inherits.
-func (s *Script) ReapOrphans() { s.ignoreChildren() }
 
 // Capabilities sets permitted, effective and inheritable sets to the same
 // bits.

@@ -275,7 +275,7 @@ func (c *child) Wait() (agent.Status, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.gone = true
-	ws, err := wait(c.pid)
+	ws, err := forkexec.Wait(c.pid)
 	if err != nil {
 		return agent.Status{}, err
 	}
@@ -296,15 +296,4 @@ func (c *child) Signal(sig int, group bool) error {
 		pid = -pid // the program leads its session, so its pid names its group
 	}
 	return unix.Kill(pid, syscall.Signal(sig))
-}
-
-func wait(pid int) (unix.WaitStatus, error) {
-	var ws unix.WaitStatus
-	for {
-		_, err := unix.Wait4(pid, &ws, unix.WALL, nil)
-		if err == unix.EINTR {
-			continue
-		}
-		return ws, os.NewSyscallError("wait4", err)
-	}
 }
