@@ -3,6 +3,7 @@ package tranca
 import (
 	"context"
 	"crypto/rand"
+	"io"
 	"strings"
 )
 
@@ -67,8 +68,12 @@ type Sandbox interface {
 
 	// Start starts a program. ctx bounds the start, not the program. Errors
 	// wrap [ErrNotFound] (no such program), [ErrInvalid], [ErrGone] (the
-	// sandbox has ended), or [ErrBusy] where the backend runs one program at
-	// a time. A program started in an idle sandbox has fresh counters.
+	// sandbox has ended), or [ErrBusy] where as many run as the backend lets.
+	//
+	// Several programs may run at once. The policy's limits hold over all of
+	// them together, and one that ends programs ends all. A program started
+	// in an idle sandbox, where none that was started still runs, has fresh
+	// counters.
 	Start(ctx context.Context, cmd Command) (Process, error)
 
 	// Files serves the sandbox's files as its user sees them.
@@ -87,6 +92,24 @@ type Sandbox interface {
 	// file or descriptor of it is left. Idempotent. If ctx ends first, the
 	// destruction goes on and an error says what may remain.
 	Close(ctx context.Context) error
+}
+
+// PortDialer is an optional ability of a sandbox, found with [As]: to reach
+// what listens inside, through the stream to its guest agent. It makes no route
+// into the sandbox, and no program inside can begin a connection by it.
+type PortDialer interface {
+	// Dial connects to a TCP port, 1 to 65,535, of the sandbox's loopback.
+	// Errors wrap [ErrNotFound] (nothing listens), [ErrInvalid], [ErrBusy] (too
+	// many connections) or [ErrGone]. ctx bounds the dial only.
+	Dial(ctx context.Context, port int) (PortConn, error)
+}
+
+// PortConn is one connection to a port. One goroutine may read while another
+// writes. Close ends both directions at once.
+type PortConn interface {
+	io.ReadWriteCloser
+	// CloseWrite tells the other end that nothing more comes.
+	CloseWrite() error
 }
 
 // As finds an optional ability of a backend or sandbox, also behind wrappers

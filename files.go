@@ -60,3 +60,60 @@ type Files interface {
 	// Remove deletes a path with all below it. A missing one is no error.
 	Remove(ctx context.Context, path string) error
 }
+
+// FileResumer is an optional ability of [Files], found with [As]: to go on with
+// a write that broke off.
+type FileResumer interface {
+	// WriteFrom writes what r gives to a regular file from offset on, and ends
+	// the file there. The file is there already and at least offset bytes
+	// long, else ErrInvalid; an offset of 0 makes it. It returns the bytes
+	// written by this call. On error the file holds what was written so far;
+	// its size says where to go on.
+	WriteFrom(ctx context.Context, path string, r io.Reader, offset int64, mode fs.FileMode) (int64, error)
+}
+
+// FileLinker is an optional ability of [Files], found with [As].
+type FileLinker interface {
+	// Symlink makes a symbolic link at path, whose parents are there. What
+	// target is, is never looked at. ErrExists if path is there.
+	Symlink(ctx context.Context, target, path string) error
+}
+
+// FileWatcher is an optional ability of [Files], found with [As].
+type FileWatcher interface {
+	// Watch watches a folder and, where recursive is set, all below it, and
+	// returns when changes from then on are told. ctx bounds the start only.
+	// Errors wrap [ErrNotFound], [ErrInvalid] (no folder), [ErrRefused] or
+	// [ErrBusy] (too many watches, or a tree with too many folders).
+	Watch(ctx context.Context, path string, recursive bool) (Watch, error)
+}
+
+// Watch is a folder that is watched. Close it. Safe for concurrent use.
+type Watch interface {
+	// Next returns the next change. After [FileOverflow] changes were missed:
+	// look at the folder again. The error wraps [ErrGone] (the folder or the
+	// sandbox is no more), [ErrClosed] after Close, or is that of ctx.
+	Next(ctx context.Context) (FileEvent, error)
+	Close() error
+}
+
+// FileEventKind is what happened to a path.
+type FileEventKind string
+
+// The kinds of file event. A rename within what is watched is FileRenamed with
+// the old path followed by FileCreated with the new one.
+const (
+	FileCreated  FileEventKind = "created"
+	FileWritten  FileEventKind = "written"
+	FileRemoved  FileEventKind = "removed"
+	FileRenamed  FileEventKind = "renamed"
+	FileChmod    FileEventKind = "chmod"
+	FileOverflow FileEventKind = "overflow"
+)
+
+// FileEvent is one change in a folder that is watched.
+type FileEvent struct {
+	Kind FileEventKind `json:"kind"`
+	// Path is relative to the folder that is watched; empty for FileOverflow.
+	Path string `json:"path"`
+}

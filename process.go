@@ -24,6 +24,28 @@ type Command struct {
 	// written from one goroutine. A Write that blocks stops the program when
 	// its pipe is full; a Write that fails discards the rest.
 	Stdout, Stderr io.Writer
+	// Terminal, where set, gives the program a terminal of this size as its
+	// controlling one, standard input, output and error. All output then comes
+	// by Stdout and Stderr stays empty; Stdin is what is typed, and its end is
+	// no end of file but only that nothing more is typed. A backend without
+	// terminals fails with [ErrUnsupported].
+	Terminal *TerminalSize
+}
+
+// TerminalSize is the size of a terminal in characters. Each is 1 to 65,535;
+// what is not is [ErrInvalid].
+type TerminalSize struct {
+	Rows    uint16 `json:"rows"`
+	Columns uint16 `json:"columns"`
+}
+
+// Resizer is an optional ability of a [Process] that was started with a
+// terminal, found with [As].
+type Resizer interface {
+	// Resize changes the size of the program's terminal, which tells the
+	// program by SIGWINCH. [ErrGone] if it has ended, [ErrUnsupported] if it
+	// has no terminal.
+	Resize(ctx context.Context, size TerminalSize) error
 }
 
 // Process is a started program. Safe for concurrent use.

@@ -24,7 +24,9 @@ type Request struct {
 	// limit. They must not block for long: what they do not take in time is
 	// dropped from the stream, never from the Result.
 	Stdout, Stderr io.Writer
-	Narrow         Narrowing
+	// Profile names one of the operator's policies; empty is the first one.
+	Profile string
+	Narrow  Narrowing
 }
 
 // Runner runs code. It is what surfaces are built on.

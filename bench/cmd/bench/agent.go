@@ -58,6 +58,7 @@ func firstAnswer(ctx context.Context, program string) error {
 	}
 	cmd := exec.CommandContext(ctx, program)
 	cmd.ExtraFiles = []*os.File{theirs}
+	cmd.Env = []string{"GOMAXPROCS=1"} // as in a sandbox
 	err = cmd.Start()
 	theirs.Close()
 	if err != nil {

@@ -39,6 +39,9 @@ type Child struct {
 	// Inner is the process id in the child's own pid namespace, where
 	// the script asked for it.
 	Inner int
+	// Opened is the descriptor that the child opened, where the script asked
+	// for it. The caller closes it.
+	Opened int
 	// PIDFD is a descriptor of the process, or -1. The caller closes it.
 	PIDFD int
 }

@@ -172,6 +172,33 @@ func TestHoldIsAnInitThatReaps(t *testing.T) {
 	}
 }
 
+func TestOpenLeavesTheDescriptorToTheParent(t *testing.T) {
+	require.Root(t)
+	s := New(0)
+	s.Unshare(unix.CLONE_NEWUTS)
+	s.Open("/proc/self/ns/uts")
+	s.Exit()
+	c, err := s.Spawn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(c.Opened)
+	if ws := wait(t, c.PID); ws.ExitStatus() != 0 {
+		t.Errorf("status %v", ws)
+	}
+	var theirs, ours unix.Stat_t
+	if err := errors.Join(unix.Fstat(c.Opened, &theirs), unix.Stat("/proc/self/ns/uts", &ours)); err != nil {
+		t.Fatal(err)
+	}
+	if theirs.Ino == ours.Ino {
+		t.Error("it is the parent's own namespace")
+	}
+	flags, err := unix.FcntlInt(uintptr(c.Opened), unix.F_GETFD, 0)
+	if err != nil || flags&unix.FD_CLOEXEC == 0 {
+		t.Errorf("flags %#x, %v: later programs would have it", flags, err)
+	}
+}
+
 func TestHoldReportsAFailure(t *testing.T) {
 	s := New(0)
 	s.Chdir("/no/such")

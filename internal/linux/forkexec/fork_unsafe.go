@@ -202,6 +202,9 @@ func (s *Script) child(st *start, pid uintptr) Child {
 	if s.inner != nil {
 		c.Inner = int(*s.inner)
 	}
+	if s.opened != nil {
+		c.Opened = int(*s.opened)
+	}
 	return c
 }
 

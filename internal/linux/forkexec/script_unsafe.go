@@ -28,6 +28,7 @@ type Script struct {
 	cgroup int
 	pidfd  bool
 	inner  *int32
+	opened *int32
 	keep   []any
 	err    error
 }
@@ -88,6 +89,17 @@ func (s *Script) Join(fd int) {
 func (s *Script) RecordPID() {
 	s.inner = new(int32)
 	s.do("getpid", unix.SYS_GETPID).result = s.inner
+}
+
+// Open opens a file for reading in the child, which has its parent's table of
+// descriptors from then on, and so leaves the descriptor there; see
+// [Child.Opened]. A script with it has neither Files nor CloseOnExecFrom, and
+// is for Spawn.
+func (s *Script) Open(path string) {
+	s.flags |= unix.CLONE_FILES
+	s.opened = new(int32)
+	at := unix.AT_FDCWD
+	s.do("open "+path, unix.SYS_OPENAT, uintptr(at), s.str(path), unix.O_RDONLY|unix.O_CLOEXEC, 0).result = s.opened
 }
 
 // Setsid makes the child the leader of a new session without a terminal.

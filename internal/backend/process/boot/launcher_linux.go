@@ -36,8 +36,8 @@ type launcher struct {
 	threads *os.File // /proc/self/task, of the weaker rung alone
 }
 
-// newLauncher starts the thread, which at once makes the cgroup namespace:
-// that needs nothing of the root that is being built meanwhile.
+// newLauncher starts the thread and has it make the cgroup namespace, which
+// takes the host's /proc.
 func newLauncher(spec *bootspec.Spec) (*launcher, error) {
 	prog, err := seccomp.FromBytes(spec.Filter)
 	if err != nil {
@@ -48,27 +48,25 @@ func newLauncher(spec *bootspec.Spec) (*launcher, error) {
 		init: make(chan forkexec.Child), ready: make(chan error, 1),
 	}
 	go l.run()
-	return l, nil
+	return l, <-l.ready
 }
 
 // lockDown finishes the thread once the root is there, with the held init of
 // the code's pid namespace.
 func (l *launcher) lockDown(init forkexec.Child) error {
-	select {
-	case l.init <- init:
-		return <-l.ready
-	case err := <-l.ready:
-		return err
-	}
+	l.init <- init
+	return <-l.ready
 }
 
 func (l *launcher) run() {
 	// Never unlocked: the thread's state must not reach other goroutines.
 	runtime.LockOSThread()
 	err := l.enterCgroupNamespace()
-	if err == nil {
-		err = l.restrict(<-l.init)
+	l.ready <- err
+	if err != nil {
+		return
 	}
+	err = l.restrict(<-l.init)
 	l.ready <- err
 	if err == nil {
 		l.serve()
@@ -127,16 +125,19 @@ func (l *launcher) enterCgroupNamespace() error {
 		// No group of its own; the caller's path is still nobody's business.
 		return os.NewSyscallError("unshare cgroup", unix.Unshare(unix.CLONE_NEWCGROUP))
 	}
-	s := forkexec.New(0).WithPIDFD()
+	s := forkexec.New(0)
 	l.join(s)
 	s.Unshare(unix.CLONE_NEWCGROUP)
-	c, err := s.Hold()
+	s.Open("/proc/self/ns/cgroup")
+	s.Exit()
+	c, err := s.Spawn()
 	if err != nil {
 		return fmt.Errorf("cgroup namespace: %w", err)
 	}
-	err = os.NewSyscallError("setns cgroup", unix.Setns(c.PIDFD, unix.CLONE_NEWCGROUP))
-	_, reapErr := c.Reap()
-	return errors.Join(err, reapErr)
+	defer unix.Close(c.Opened)
+	err = os.NewSyscallError("setns cgroup", unix.Setns(c.Opened, unix.CLONE_NEWCGROUP))
+	_, waitErr := forkexec.Wait(c.PID)
+	return errors.Join(err, waitErr)
 }
 
 func (l *launcher) join(s *forkexec.Script) {

@@ -1,0 +1,58 @@
+package tranca
+
+import "time"
+
+// SandboxInfo is what is known of a sandbox that lives for a session. It is
+// the operator's view.
+type SandboxInfo struct {
+	ID        ID     `json:"id"`
+	Profile   string `json:"profile"`
+	Backend   string `json:"backend"`
+	Isolation Level  `json:"isolation"`
+	// Policy is the one that is in force, narrowed.
+	Policy PolicyRef `json:"policy"`
+	// Enforcement says by what each item is enforced.
+	Enforcement []Enforcement `json:"enforcement"`
+	Created     time.Time     `json:"created"`
+	// Expires is when it is destroyed unless it is kept alive.
+	Expires time.Time `json:"expires"`
+	// IdleTimeoutMS destroys it when for so many milliseconds nothing was asked
+	// of it and no call waited for it; 0 is never.
+	IdleTimeoutMS int64 `json:"idle_timeout_ms"`
+	// Metadata is the owner's, in his words.
+	Metadata map[string]string `json:"metadata"`
+	// Processes is how many programs run.
+	Processes int `json:"processes"`
+}
+
+// ProcessID names one program of a sandbox: 'p' and a number. Unlike a pid it
+// is never used again in that sandbox.
+type ProcessID string
+
+// ProcessInfo is what is known of a program that was started in a sandbox.
+type ProcessInfo struct {
+	ID  ProcessID `json:"id"`
+	PID int       `json:"pid"`
+	// Tag is the owner's name for it; several may have the same.
+	Tag      string        `json:"tag,omitempty"`
+	Args     []string      `json:"args"`
+	Dir      string        `json:"dir,omitempty"`
+	Started  time.Time     `json:"started"`
+	Terminal *TerminalSize `json:"terminal,omitempty"`
+	// Exit is nil while it runs.
+	Exit *Exit `json:"exit,omitempty"`
+	// Ended is when it ended; zero while it runs.
+	Ended time.Time `json:"ended,omitzero"`
+	// Stdout and Stderr are how many bytes it has written so far, and how many
+	// of the first of them are no longer kept for replay.
+	Stdout StreamInfo `json:"stdout"`
+	Stderr StreamInfo `json:"stderr"`
+}
+
+// StreamInfo is the state of one output stream.
+type StreamInfo struct {
+	// Written counts all bytes that the program wrote.
+	Written int64 `json:"written"`
+	// Dropped counts the bytes at its beginning that can't be read any more.
+	Dropped int64 `json:"dropped"`
+}
