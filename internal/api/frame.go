@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -19,10 +20,13 @@ const (
 	frameStdout = 'o'
 	frameStderr = 'e'
 	frameStdin  = 'i'
+	frameCode   = 'c'
 
 	frameHeader = 5
-	// MaxFrame bounds the payload of a frame.
+	// MaxFrame bounds the payload of a frame but a request's.
 	MaxFrame = 16 << 20
+	// MaxRequest bounds the JSON of a run, which holds its code.
+	MaxRequest = 80 << 20
 	// MaxData bounds the output in one event.
 	MaxData = 256 << 10
 )
@@ -43,7 +47,8 @@ func NewEventWriter(w io.Writer, frames bool, flush func() error) *EventWriter {
 	return &EventWriter{w: w, frames: frames, flush: flush}
 }
 
-// Output writes output of the program. It takes all of data or fails.
+// Output writes output of the program, in as many events as it needs. It takes
+// all of data or fails.
 func (e *EventWriter) Output(stderr bool, data []byte) error {
 	for len(data) > 0 {
 		n := min(len(data), MaxData)
@@ -90,6 +95,9 @@ func (e *EventWriter) Event(ev Event) error {
 }
 
 func (e *EventWriter) frame(kind byte, payload []byte) error {
+	if len(payload) > MaxFrame {
+		return fmt.Errorf("%w: a frame of %d bytes: at most %d", tranca.ErrInvalid, len(payload), MaxFrame)
+	}
 	e.buf = binary.BigEndian.AppendUint32(append(e.buf[:0], kind), uint32(len(payload)))
 	e.buf = append(e.buf, payload...)
 	return e.write(e.buf)
@@ -110,7 +118,7 @@ func (e *EventWriter) write(b []byte) error {
 // buf. The error is io.EOF at the end of the stream between two frames, and
 // wraps [tranca.ErrProtocol] for what is no frame.
 func ReadFrame(r io.Reader, buf *[]byte) (ev Event, data []byte, err error) {
-	kind, payload, err := readFrame(r, buf)
+	kind, payload, err := readFrame(r, buf, MaxFrame)
 	if err != nil {
 		return Event{}, nil, err
 	}
@@ -128,14 +136,14 @@ func ReadFrame(r io.Reader, buf *[]byte) (ev Event, data []byte, err error) {
 	return Event{}, nil, fmt.Errorf("%w: a frame of kind %q", tranca.ErrProtocol, kind)
 }
 
-func readFrame(r io.Reader, buf *[]byte) (kind byte, payload []byte, err error) {
+func readFrame(r io.Reader, buf *[]byte, most uint32) (kind byte, payload []byte, err error) {
 	var head [frameHeader]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
 		return 0, nil, err
 	}
 	n := binary.BigEndian.Uint32(head[1:])
-	if n > MaxFrame {
-		return 0, nil, fmt.Errorf("%w: a frame of %d bytes: at most %d", tranca.ErrProtocol, n, MaxFrame)
+	if n > most {
+		return 0, nil, fmt.Errorf("%w: a frame of %d bytes: at most %d", tranca.ErrProtocol, n, most)
 	}
 	// Room is made as bytes come: a length is only somebody's word.
 	b := (*buf)[:0]
@@ -153,27 +161,57 @@ func readFrame(r io.Reader, buf *[]byte) (kind byte, payload []byte, err error) 
 	return head[0], b, nil
 }
 
+func frameHead(kind byte, n int) []byte {
+	return binary.BigEndian.AppendUint32(append(make([]byte, 0, frameHeader), kind), uint32(n))
+}
+
 // WriteRequestFrame writes the JSON request that a body of type [TypeFrames]
-// begins with.
+// begins with. The error wraps [tranca.ErrInvalid] where it is larger than
+// [MaxRequest].
 func WriteRequestFrame(w io.Writer, request any) error {
 	b, err := json.Marshal(request)
 	if err != nil {
 		return err
 	}
-	return NewEventWriter(w, true, nil).frame(frameJSON, b)
+	if len(b) > MaxRequest {
+		return fmt.Errorf("%w: a request of %d bytes: at most %d", tranca.ErrInvalid, len(b), MaxRequest)
+	}
+	return writeFrame(w, frameJSON, b)
 }
 
-// WriteStdinFrame writes standard input; an empty one ends it.
+// WriteStdinFrame writes standard input, in as many frames as it needs; an
+// empty one ends it.
 func WriteStdinFrame(w io.Writer, data []byte) error {
-	return NewEventWriter(w, true, nil).frame(frameStdin, data)
+	for len(data) > MaxData {
+		if err := writeFrame(w, frameStdin, data[:MaxData]); err != nil {
+			return err
+		}
+		data = data[MaxData:]
+	}
+	return writeFrame(w, frameStdin, data)
 }
 
-// ReadRequestFrame reads what WriteRequestFrame wrote, undecoded.
+// writeFrame writes head and payload by one call, so that a small one is one
+// packet.
+func writeFrame(w io.Writer, kind byte, payload []byte) error {
+	b := make([]byte, 0, frameHeader+len(payload))
+	b = binary.BigEndian.AppendUint32(append(b, kind), uint32(len(payload)))
+	_, err := w.Write(append(b, payload...))
+	return err
+}
+
+// ReadRequestFrame reads what WriteRequestFrame wrote, undecoded. The error
+// wraps [tranca.ErrInvalid] where the body begins with anything else.
 func ReadRequestFrame(r io.Reader) ([]byte, error) {
 	var buf []byte
-	kind, payload, err := readFrame(r, &buf)
-	if err == nil && kind != frameJSON {
-		err = fmt.Errorf("%w: the body begins with a frame of kind %q: want the request", tranca.ErrInvalid, kind)
+	kind, payload, err := readFrame(r, &buf, MaxRequest)
+	switch {
+	case errors.Is(err, tranca.ErrProtocol):
+		return nil, fmt.Errorf("%w: the body begins with no request: %w", tranca.ErrInvalid, err)
+	case errors.Is(err, io.EOF):
+		return nil, fmt.Errorf("%w: the body is empty: it begins with a frame that holds the request", tranca.ErrInvalid)
+	case err == nil && kind != frameJSON:
+		return nil, fmt.Errorf("%w: the body begins with a frame of kind %q: want %q, the request", tranca.ErrInvalid, kind, frameJSON)
 	}
 	return payload, err
 }

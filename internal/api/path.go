@@ -4,11 +4,16 @@ package api
 // sandbox, {process} is a [tranca.ProcessID], a pid in decimal, or "tag=" and a
 // tag, of which the oldest that runs is meant.
 const (
-	RouteHealth      = "GET /healthz"
-	RouteMetrics     = "GET /metrics"
-	RouteOpenAPI     = "GET /v1/openapi.json"
-	RouteInfo        = "GET /v1/info"
-	RouteRun         = "POST /v1/run"
+	RouteHealth  = "GET /healthz"
+	RouteMetrics = "GET /metrics"
+	RouteOpenAPI = "GET /v1/openapi.json"
+	RouteInfo    = "GET /v1/info"
+	RouteRun     = "POST /v1/run"
+	// RouteCancelRun ends a run that is under way, in a fresh sandbox or in one
+	// that lives, and was begun with the same header Idempotency-Key: it answers
+	// 204 at once, and the run's own answer says that it was closed. 404 where no
+	// run of that key is under way.
+	RouteCancelRun   = "DELETE /v1/run"
 	RouteCreate      = "POST /v1/sandboxes"
 	RouteList        = "GET /v1/sandboxes"                                 // ?limit= &cursor= &metadata=k=v
 	RouteGet         = "GET /v1/sandboxes/{id}"                            //

@@ -73,6 +73,13 @@ type RunRequest struct {
 	Language string   `json:"language,omitempty"`
 	Command  []string `json:"command,omitempty"`
 	Args     []string `json:"args,omitempty"`
+	// CodeBytes says that so many bytes of code follow the request, byte for
+	// byte, in a body of type [TypeFrames].
+	CodeBytes int64 `json:"code_bytes,omitempty"`
+	// CommandBase64 and ArgsBase64 stand in the place of Command and Args where
+	// one of these is no valid UTF-8.
+	CommandBase64 [][]byte `json:"command_base64,omitempty"`
+	ArgsBase64    [][]byte `json:"args_base64,omitempty"`
 	// Stdin is text, StdinBase64 bytes; at most one is set.
 	Stdin       string `json:"stdin,omitempty"`
 	StdinBase64 []byte `json:"stdin_base64,omitempty"`

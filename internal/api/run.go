@@ -1,0 +1,146 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"tranca"
+)
+
+// MaxCode bounds the code of one run, in bytes. Engines have bounds of their
+// own for each language.
+const MaxCode = 64 << 20
+
+// RunRequestOf returns the JSON form of req, apart from its code and standard
+// input, which go after it in a body of type [TypeFrames]. Arguments keep
+// every byte, also where they are no text.
+func RunRequestOf(req tranca.Request) RunRequest {
+	out := RunRequest{
+		Language: req.Language, Profile: req.Profile, Narrow: NarrowingOf(req.Narrow),
+		CodeBytes: int64(len(req.Code)),
+	}
+	out.Command, out.CommandBase64 = textOrBytes(req.Command)
+	out.Args, out.ArgsBase64 = textOrBytes(req.Args)
+	return out
+}
+
+func textOrBytes(all []string) (text []string, raw [][]byte) {
+	if !slices.ContainsFunc(all, func(s string) bool { return !utf8.ValidString(s) }) {
+		return all, nil
+	}
+	for _, s := range all {
+		raw = append(raw, []byte(s))
+	}
+	return nil, raw
+}
+
+func fromTextOrBytes(field string, text []string, raw [][]byte) ([]string, error) {
+	if len(raw) == 0 {
+		return text, nil
+	}
+	if len(text) > 0 {
+		return nil, fmt.Errorf("%w: both %s and %s_base64 are set: give one", tranca.ErrInvalid, field, field)
+	}
+	for _, b := range raw {
+		text = append(text, string(b))
+	}
+	return text, nil
+}
+
+// Request returns the request. Its Stdin holds what stands in the body, and
+// is nil for none. The error wraps [tranca.ErrInvalid].
+func (r RunRequest) Request() (tranca.Request, error) {
+	req := tranca.Request{Code: r.Code, Language: r.Language, Profile: r.Profile}
+	var err error
+	if req.Command, err = fromTextOrBytes("command", r.Command, r.CommandBase64); err != nil {
+		return req, err
+	}
+	if req.Args, err = fromTextOrBytes("args", r.Args, r.ArgsBase64); err != nil {
+		return req, err
+	}
+	switch {
+	case r.Stdin != "" && len(r.StdinBase64) > 0:
+		return req, fmt.Errorf("%w: both stdin and stdin_base64 are set: give one", tranca.ErrInvalid)
+	case r.Stdin != "":
+		req.Stdin = strings.NewReader(r.Stdin)
+	case len(r.StdinBase64) > 0:
+		req.Stdin = bytes.NewReader(r.StdinBase64)
+	}
+	req.Narrow, err = r.Narrow.Narrowing()
+	return req, err
+}
+
+// RunBody returns the body of type [TypeFrames] of a run, up to where standard
+// input begins, and its size. It reads the code where it is and copies none of
+// it.
+func RunBody(req tranca.Request) (io.Reader, int64, error) {
+	var head bytes.Buffer
+	if err := WriteRequestFrame(&head, RunRequestOf(req)); err != nil {
+		return nil, 0, err
+	}
+	size := int64(head.Len())
+	parts := []io.Reader{&head}
+	for code := req.Code; code != ""; {
+		piece := code[:min(len(code), MaxFrame)]
+		code = code[len(piece):]
+		parts = append(parts, bytes.NewReader(frameHead(frameCode, len(piece))), strings.NewReader(piece))
+		size += int64(frameHeader + len(piece))
+	}
+	return io.MultiReader(parts...), size, nil
+}
+
+// ReadRun reads a body of type [TypeFrames] of a run. The Stdin of what it
+// returns reads on from r. The error wraps [tranca.ErrInvalid] or is r's.
+func ReadRun(r io.Reader) (tranca.Request, error) {
+	head, err := ReadRequestFrame(r)
+	if err != nil {
+		return tranca.Request{}, err
+	}
+	var in RunRequest
+	if err := json.Unmarshal(head, &in); err != nil {
+		return tranca.Request{}, fmt.Errorf("%w: the request can't be read: %w", tranca.ErrInvalid, err)
+	}
+	if in.Stdin != "" || len(in.StdinBase64) > 0 {
+		return tranca.Request{}, fmt.Errorf("%w: standard input stands in the request: in a body of frames it comes after it", tranca.ErrInvalid)
+	}
+	req, err := in.Request()
+	if err != nil {
+		return req, err
+	}
+	if in.CodeBytes != 0 {
+		if req.Code != "" {
+			return req, fmt.Errorf("%w: code stands in the request and comes after it: give it once", tranca.ErrInvalid)
+		}
+		if req.Code, err = readCode(r, in.CodeBytes); err != nil {
+			return req, err
+		}
+	}
+	req.Stdin = NewStdinReader(r)
+	return req, nil
+}
+
+// readCode reads frames of code until there are n bytes of it.
+func readCode(r io.Reader, n int64) (string, error) {
+	if n < 0 || n > MaxCode {
+		return "", fmt.Errorf("%w: the code has %d bytes: at most %d are taken", tranca.ErrInvalid, n, MaxCode)
+	}
+	var code strings.Builder
+	var buf []byte
+	for int64(code.Len()) < n {
+		kind, piece, err := readFrame(r, &buf, MaxFrame)
+		if err != nil {
+			return "", err
+		}
+		if kind != frameCode || len(piece) == 0 || int64(code.Len()+len(piece)) > n {
+			return "", fmt.Errorf("%w: a frame of kind %q and %d bytes where code comes, of which %d are missing",
+				tranca.ErrInvalid, kind, len(piece), n-int64(code.Len()))
+		}
+		code.Write(piece)
+	}
+	return code.String(), nil
+}
