@@ -31,10 +31,20 @@ func (o *options) agent(ctx context.Context, rep *report) error {
 		return fmt.Errorf("building the agent: %w\n%s", err, out)
 	}
 	const name = "guest agent, exec to first answer"
+	var sb tranca.Sandbox
+	end := func(ctx context.Context) error { // of the round before, which isn't timed
+		if sb == nil {
+			return nil
+		}
+		return sb.Close(ctx)
+	}
 	times, err := sample.Interleave(ctx, []sample.Subject{{
-		Name: name, Do: func(ctx context.Context) error { return firstAnswer(ctx, program) },
+		Name: name, Prepare: end, Do: func(ctx context.Context) (err error) {
+			sb, err = firstAnswer(ctx, program)
+			return err
+		},
 	}}, o.warm, o.rounds, o.seed)
-	if err != nil {
+	if err = errors.Join(err, end(ctx)); err != nil {
 		return err
 	}
 	rep.Times[name] = times[name]
@@ -45,34 +55,35 @@ func (o *options) agent(ctx context.Context, rep *report) error {
 	return nil
 }
 
-func firstAnswer(ctx context.Context, program string) error {
+// firstAnswer starts an agent and returns it when it has answered once.
+func firstAnswer(ctx context.Context, program string) (tranca.Sandbox, error) {
 	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC|syscall.SOCK_NONBLOCK, 0)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	ours, theirs := os.NewFile(uintptr(fds[0]), "ours"), os.NewFile(uintptr(fds[1]), "theirs")
 	conn, err := net.FileConn(ours)
 	ours.Close()
 	if err != nil {
-		return errors.Join(err, theirs.Close())
+		return nil, errors.Join(err, theirs.Close())
 	}
-	cmd := exec.CommandContext(ctx, program)
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), program)
 	cmd.ExtraFiles = []*os.File{theirs}
 	cmd.Env = []string{"GOMAXPROCS=1"} // as in a sandbox
 	err = cmd.Start()
 	theirs.Close()
 	if err != nil {
-		return errors.Join(err, conn.Close())
+		return nil, errors.Join(err, conn.Close())
 	}
 	sb, err := host.New(&bareMachine{conn: conn, cmd: cmd}, tranca.Spec{ID: benchID(0)})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	ping, ok := tranca.As[host.Pinger](sb)
 	if !ok {
-		return errors.New("the sandbox can't ping its agent")
+		return sb, errors.New("the sandbox can't ping its agent")
 	}
-	return errors.Join(ping.Ping(ctx), sb.Close(ctx))
+	return sb, ping.Ping(ctx)
 }
 
 // bareMachine is a machine that confines nothing: the agent as a child.

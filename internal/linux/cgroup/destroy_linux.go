@@ -31,15 +31,34 @@ func (g *Group) Destroy(ctx context.Context) error {
 	return nil
 }
 
-// dismantle takes everything apart that was made.
-func (g *Group) dismantle(ctx context.Context) error {
+// Retire ends the code's part of the group, for a caller that has killed the
+// code and still waits for the guest agent to die: what can be removed then is.
+// Only Destroy may follow, and removes the rest, whatever is in it.
+func (g *Group) Retire() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.destroyed {
+		return
+	}
+	g.letGo()
+	_ = g.removeLeaves(forCode) // Destroy tries again, and reports
+}
+
+// letGo ends what holds on to the group here.
+func (g *Group) letGo() {
 	g.stopWatch()
 	g.closeEntries()
 	if g.base.peak != nil {
 		g.base.peak.Close()
+		g.base.peak = nil
 	}
+}
+
+// dismantle takes everything apart that was made.
+func (g *Group) dismantle(ctx context.Context) error {
+	g.letGo()
 	// Mostly everybody is dead by now.
-	if g.removeLeaves() == nil {
+	if g.removeLeaves(forCode, forAgent) == nil {
 		return nil
 	}
 	if err := g.killEverybody(ctx); err != nil {
@@ -47,7 +66,7 @@ func (g *Group) dismantle(ctx context.Context) error {
 	}
 	var w waiter
 	for {
-		err := g.removeLeaves()
+		err := g.removeLeaves(forCode, forAgent)
 		if err == nil {
 			return nil
 		}
@@ -57,11 +76,16 @@ func (g *Group) dismantle(ctx context.Context) error {
 	}
 }
 
-// removeLeaves removes what can be removed, the lower folders first.
-func (g *Group) removeLeaves() error {
+// removeLeaves removes what can be removed of the given roles, the lower
+// folders first.
+func (g *Group) removeLeaves(roles ...role) error {
 	var failed []error
 	var left []leaf
 	for _, l := range slices.Backward(g.leaves) {
+		if !slices.Contains(roles, l.role) {
+			left = append(left, l)
+			continue
+		}
 		if err := l.rmdir(); err != nil {
 			failed = append(failed, err)
 			left = append(left, l)
@@ -91,7 +115,12 @@ func (g *Group) killEverybody(ctx context.Context) error {
 			return err
 		}
 	}
-	return killAll(ctx, places, nil, g.hurry)
+	return killAll(ctx, places, nil, func() error {
+		if err := g.hurry(); err != nil && !errors.Is(err, unix.ENOENT) {
+			return err
+		}
+		return nil // its group may have been removed already
+	})
 }
 
 // quiet lifts the CPU quota of a group and stops forks in it, for what it has
