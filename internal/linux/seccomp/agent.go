@@ -20,8 +20,10 @@ func agentRule(g group, c call) rule {
 	case c.name == "setns":
 		return notPermitted
 	case c.name == "unshare":
-		// Each program leaves the agent's cgroup namespace at its birth.
-		return allowIf(0, only(unix.CLONE_NEWCGROUP), notPermitted)
+		// Each program leaves the agent's cgroup namespace at its birth. The
+		// thread that adds watches to folders has a working directory of its
+		// own; that makes no namespace and takes no right.
+		return allowIf(0, only(unix.CLONE_NEWCGROUP, unix.CLONE_FS), notPermitted)
 	case c.name == "clone":
 		return nil
 	}

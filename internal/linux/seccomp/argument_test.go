@@ -262,6 +262,8 @@ func TestAgent(t *testing.T) {
 			{"openat2", 0, allow}, {"clone", unix.CLONE_VM | unix.CLONE_VFORK | unix.CLONE_PIDFD, allow},
 			{"unshare", unix.CLONE_NEWCGROUP, allow}, {"unshare", unix.CLONE_NEWNS, notPermitted},
 			{"unshare", unix.CLONE_NEWCGROUP | unix.CLONE_NEWUSER, notPermitted},
+			{"unshare", unix.CLONE_FS, allow}, {"unshare", unix.CLONE_FS | unix.CLONE_NEWNS, notPermitted},
+			{"inotify_init1", 0, allow}, {"inotify_add_watch", 0, allow}, {"inotify_rm_watch", 0, allow},
 			{"clone", unix.CLONE_NEWUSER, notPermitted}, {"setns", 0, notPermitted},
 			{"mount", 0, notPermitted}, {"move_mount", 0, notPermitted}, {"fsopen", 0, notPermitted},
 			{"pivot_root", 0, notPermitted}, {"bpf", 0, notPermitted}, {"ptrace", 0, notPermitted},
