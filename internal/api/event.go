@@ -1,6 +1,9 @@
 package api
 
 import (
+	"encoding/base64"
+	"fmt"
+
 	"tranca"
 )
 
@@ -50,4 +53,20 @@ type Event struct {
 	File *tranca.FileEvent `json:"file,omitempty"`
 	// Error is set with error, and is the last event.
 	Error *Problem `json:"error,omitempty"`
+}
+
+// Output returns the bytes that an event of output as a line of JSON carries.
+// The error wraps [tranca.ErrProtocol].
+func (e *Event) Output() ([]byte, error) {
+	switch e.Encoding {
+	case tranca.EncodingUTF8:
+		return []byte(e.Data), nil
+	case tranca.EncodingBase64:
+		b, err := base64.StdEncoding.DecodeString(e.Data)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %s: %w", tranca.ErrProtocol, e.Type, err)
+		}
+		return b, nil
+	}
+	return nil, fmt.Errorf("%w: %s in encoding %q", tranca.ErrProtocol, e.Type, e.Encoding)
 }

@@ -29,7 +29,7 @@ type Problem struct {
 // Code is the stable name of a class of error.
 type Code string
 
-// The codes. Each but the last five is one class of package tranca.
+// The codes. Those down to CodeNoSpace are one class of package tranca each.
 const (
 	CodeInvalid     Code = "invalid"
 	CodeRefused     Code = "refused"
@@ -48,6 +48,11 @@ const (
 	CodeConflict Code = "conflict"
 	// CodeTooLarge: the body is larger than the server takes.
 	CodeTooLarge Code = "too_large"
+	// CodeMethod: the path has no such method; the header Allow lists those
+	// that it has.
+	CodeMethod Code = "method"
+	// CodeMediaType: the body is of a type that the call does not take.
+	CodeMediaType Code = "media_type"
 	// CodeTimeout: the client or the server was too slow.
 	CodeTimeout Code = "timeout"
 	// CodeInternal: the server failed.
@@ -78,6 +83,8 @@ var classes = []class{
 	{CodeUnauthorized, http.StatusUnauthorized, "The key is missing or wrong", nil, "send the header Authorization: Bearer KEY"},
 	{CodeConflict, http.StatusConflict, "The idempotency key was used for another request", nil, "use a new key for each new request"},
 	{CodeTooLarge, http.StatusRequestEntityTooLarge, "The body is too large", nil, "send less at a time"},
+	{CodeMethod, http.StatusMethodNotAllowed, "The path has no such method", nil, "use one of those that the header Allow lists"},
+	{CodeMediaType, http.StatusUnsupportedMediaType, "The body is of another type than the call takes", nil, "set the header Content-Type to what the body is"},
 	{CodeTimeout, http.StatusRequestTimeout, "It took too long", nil, "try again"},
 	{CodeInternal, http.StatusInternalServerError, "The server failed", nil, "the server's log has the request id"},
 }
@@ -91,14 +98,21 @@ func lookup(code Code) class {
 	return lookup(CodeInternal)
 }
 
-// ProblemOf returns the problem that an error is.
+// Codes returns all codes, in the order in which an error is looked up.
+func Codes() []Code {
+	all := make([]Code, len(classes))
+	for i, c := range classes {
+		all[i] = c.code
+	}
+	return all
+}
+
+// ProblemOf returns the problem that an error is. One that is of no class is
+// [CodeInternal], or [CodeTimeout] where it is of a context.
 func ProblemOf(err error) Problem {
 	var own *Error
 	if errors.As(err, &own) {
 		return own.Problem
-	}
-	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
-		return NewProblem(CodeTimeout, err.Error())
 	}
 	for _, c := range classes {
 		if c.err == nil || !errors.Is(err, c.err) {
@@ -109,6 +123,9 @@ func ProblemOf(err error) Problem {
 			p.Fix = p.Refusal.Problems[0].Mend
 		}
 		return p
+	}
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return NewProblem(CodeTimeout, err.Error())
 	}
 	return NewProblem(CodeInternal, err.Error())
 }
