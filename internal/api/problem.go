@@ -63,8 +63,10 @@ type class struct {
 	code   Code
 	status int
 	title  string
-	err    error // nil for those that are no class of package tranca
-	fix    string
+	// err is the class of package tranca; a code that is none itself is told
+	// of its nearest one. Nil where there is none.
+	err error
+	fix string
 }
 
 // classes are in the order in which an error is looked up: one may be of two.
@@ -80,11 +82,11 @@ var classes = []class{
 	{CodeUnsupported, http.StatusNotImplemented, "The backend can't do it", tranca.ErrUnsupported, ""},
 	{CodeProtocol, http.StatusBadGateway, "The sandbox broke the protocol and was ended", tranca.ErrProtocol, "create a new sandbox"},
 	{CodeNoSpace, http.StatusInsufficientStorage, "A bounded space is full", tranca.ErrNoSpace, "remove files, or ask for a larger space when it is created"},
-	{CodeUnauthorized, http.StatusUnauthorized, "The key is missing or wrong", nil, "send the header Authorization: Bearer KEY"},
-	{CodeConflict, http.StatusConflict, "The idempotency key was used for another request", nil, "use a new key for each new request"},
-	{CodeTooLarge, http.StatusRequestEntityTooLarge, "The body is too large", nil, "send less at a time"},
-	{CodeMethod, http.StatusMethodNotAllowed, "The path has no such method", nil, "use one of those that the header Allow lists"},
-	{CodeMediaType, http.StatusUnsupportedMediaType, "The body is of another type than the call takes", nil, "set the header Content-Type to what the body is"},
+	{CodeUnauthorized, http.StatusUnauthorized, "The key is missing or wrong", tranca.ErrRefused, "send the header Authorization: Bearer KEY"},
+	{CodeConflict, http.StatusConflict, "The idempotency key was used for another request", tranca.ErrInvalid, "use a new key for each new request"},
+	{CodeTooLarge, http.StatusRequestEntityTooLarge, "The body is too large", tranca.ErrInvalid, "send less at a time"},
+	{CodeMethod, http.StatusMethodNotAllowed, "The path has no such method", tranca.ErrInvalid, "use one of those that the header Allow lists"},
+	{CodeMediaType, http.StatusUnsupportedMediaType, "The body is of another type than the call takes", tranca.ErrInvalid, "set the header Content-Type to what the body is"},
 	{CodeTimeout, http.StatusRequestTimeout, "It took too long", nil, "try again"},
 	{CodeInternal, http.StatusInternalServerError, "The server failed", nil, "the server's log has the request id"},
 }

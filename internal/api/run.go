@@ -2,7 +2,6 @@ package api
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -22,7 +21,7 @@ const MaxCode = 64 << 20
 func RunRequestOf(req tranca.Request) RunRequest {
 	out := RunRequest{
 		Language: req.Language, Profile: req.Profile, Narrow: NarrowingOf(req.Narrow),
-		CodeBytes: int64(len(req.Code)),
+		CodeBytes: int64(len(req.Code)), NoStdin: req.Stdin == nil,
 	}
 	out.Command, out.CommandBase64 = textOrBytes(req.Command)
 	out.Args, out.ArgsBase64 = textOrBytes(req.Args)
@@ -95,15 +94,15 @@ func RunBody(req tranca.Request) (io.Reader, int64, error) {
 }
 
 // ReadRun reads a body of type [TypeFrames] of a run. The Stdin of what it
-// returns reads on from r. The error wraps [tranca.ErrInvalid] or is r's.
+// returns reads on from r, and is nil where none follows. The error wraps [tranca.ErrInvalid] or is r's.
 func ReadRun(r io.Reader) (tranca.Request, error) {
 	head, err := ReadRequestFrame(r)
 	if err != nil {
 		return tranca.Request{}, err
 	}
 	var in RunRequest
-	if err := json.Unmarshal(head, &in); err != nil {
-		return tranca.Request{}, fmt.Errorf("%w: the request can't be read: %w", tranca.ErrInvalid, err)
+	if err := Decode(head, &in); err != nil {
+		return tranca.Request{}, err
 	}
 	if in.Stdin != "" || len(in.StdinBase64) > 0 {
 		return tranca.Request{}, fmt.Errorf("%w: standard input stands in the request: in a body of frames it comes after it", tranca.ErrInvalid)
@@ -120,7 +119,9 @@ func ReadRun(r io.Reader) (tranca.Request, error) {
 			return req, err
 		}
 	}
-	req.Stdin = NewStdinReader(r)
+	if !in.NoStdin {
+		req.Stdin = NewStdinReader(r)
+	}
 	return req, nil
 }
 

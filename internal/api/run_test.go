@@ -20,6 +20,7 @@ func TestARunArrivesByteForByte(t *testing.T) {
 		"command":   {Command: []string{"ls", "\x80"}, Narrow: tranca.Narrowing{Wall: time.Second, Floor: tranca.LevelProcess}},
 		"two parts": {Code: strings.Repeat("x", MaxFrame+1)},
 	} {
+		req.Stdin = strings.NewReader("in")
 		body, size, err := RunBody(req)
 		if err != nil {
 			t.Fatal(err)
@@ -42,6 +43,16 @@ func TestARunArrivesByteForByte(t *testing.T) {
 		if in, err := io.ReadAll(got.Stdin); err != nil || string(in) != "in" {
 			t.Errorf("%s: standard input %q, %v", name, in, err)
 		}
+	}
+}
+
+func TestARunWithoutInput(t *testing.T) {
+	body, _, err := RunBody(tranca.Request{Code: "x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := ReadRun(body); err != nil || got.Stdin != nil || got.Code != "x" {
+		t.Errorf("%+v, %v", got, err)
 	}
 }
 
@@ -83,6 +94,9 @@ func FuzzReadRun(f *testing.F) {
 		}
 		if len(req.Code) > len(data) {
 			t.Errorf("%d bytes of code from %d", len(req.Code), len(data))
+		}
+		if req.Stdin == nil {
+			return
 		}
 		n, _ := io.Copy(io.Discard, req.Stdin)
 		if n > int64(len(data)) {

@@ -76,6 +76,9 @@ type RunRequest struct {
 	// CodeBytes says that so many bytes of code follow the request, byte for
 	// byte, in a body of type [TypeFrames].
 	CodeBytes int64 `json:"code_bytes,omitempty"`
+	// NoStdin says that no standard input follows, in a body of type
+	// [TypeFrames].
+	NoStdin bool `json:"no_stdin,omitempty"`
 	// CommandBase64 and ArgsBase64 stand in the place of Command and Args where
 	// one of these is no valid UTF-8.
 	CommandBase64 [][]byte `json:"command_base64,omitempty"`
