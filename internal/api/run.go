@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -49,6 +50,39 @@ func fromTextOrBytes(field string, text []string, raw [][]byte) ([]string, error
 		text = append(text, string(b))
 	}
 	return text, nil
+}
+
+// splitEnv takes the values that are no text apart from the others.
+func splitEnv(env map[string]string) (text map[string]string, raw map[string][]byte) {
+	for name, value := range env {
+		if utf8.ValidString(value) {
+			continue
+		}
+		if raw == nil {
+			raw, text = map[string][]byte{}, maps.Clone(env)
+		}
+		raw[name] = []byte(value)
+		delete(text, name)
+	}
+	if raw == nil {
+		return env, nil
+	}
+	return text, raw
+}
+
+func joinEnv(text map[string]string, raw map[string][]byte) (map[string]string, error) {
+	if len(raw) == 0 {
+		return text, nil
+	}
+	all := make(map[string]string, len(text)+len(raw))
+	maps.Copy(all, text)
+	for name, value := range raw {
+		if _, twice := text[name]; twice {
+			return nil, fmt.Errorf("%w: the variable %q stands in env and in env_base64: give it once", tranca.ErrInvalid, name)
+		}
+		all[name] = string(value)
+	}
+	return all, nil
 }
 
 // Request returns the request. Its Stdin holds what stands in the body, and

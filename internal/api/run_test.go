@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -18,6 +19,7 @@ func TestARunArrivesByteForByte(t *testing.T) {
 		"code":      {Code: "print(1)", Language: "sh", Profile: "p", Args: []string{"a", ""}},
 		"no text":   {Code: "\xff\x00<&>\u2028", Args: []string{"\xff", "é"}},
 		"command":   {Command: []string{"ls", "\x80"}, Narrow: tranca.Narrowing{Wall: time.Second, Floor: tranca.LevelProcess}},
+		"variables": {Code: "x", Narrow: tranca.Narrowing{Env: map[string]string{"A": "\xff", "B": "é"}}},
 		"two parts": {Code: strings.Repeat("x", MaxFrame+1)},
 	} {
 		req.Stdin = strings.NewReader("in")
@@ -37,7 +39,7 @@ func TestARunArrivesByteForByte(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		if got.Code != req.Code || !slices.Equal(got.Args, req.Args) || !slices.Equal(got.Command, req.Command) ||
-			got.Language != req.Language || got.Profile != req.Profile || got.Narrow.Wall != req.Narrow.Wall || got.Narrow.Floor != req.Narrow.Floor {
+			got.Language != req.Language || !maps.Equal(got.Narrow.Env, req.Narrow.Env) || got.Profile != req.Profile || got.Narrow.Wall != req.Narrow.Wall || got.Narrow.Floor != req.Narrow.Floor {
 			t.Errorf("%s: got %.200s, want %.200s", name, fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", req))
 		}
 		if in, err := io.ReadAll(got.Stdin); err != nil || string(in) != "in" {

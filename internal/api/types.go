@@ -24,7 +24,9 @@ type Narrowing struct {
 	DropMounts []string          `json:"drop_mounts,omitempty"`
 	ReadOnly   []string          `json:"read_only,omitempty"`
 	Env        map[string]string `json:"env,omitempty"`
-	Workdir    string            `json:"workdir,omitempty"`
+	// EnvBase64 has those variables whose value is no valid UTF-8.
+	EnvBase64 map[string][]byte `json:"env_base64,omitempty"`
+	Workdir   string            `json:"workdir,omitempty"`
 }
 
 // NarrowingOf returns the JSON form of n.
@@ -33,8 +35,9 @@ func NarrowingOf(n tranca.Narrowing) Narrowing {
 		Backend: n.Backend, WallMS: milliseconds(n.Wall), CPUTimeMS: milliseconds(n.CPUTime),
 		MilliCPUs: n.MilliCPUs, Memory: n.Memory, Processes: n.Processes, OpenFiles: n.OpenFiles,
 		FileSize: n.FileSize, DiskSize: n.DiskSize, DiskInodes: n.DiskInodes, Output: n.Output,
-		DropMounts: n.DropMounts, ReadOnly: n.ReadOnly, Env: n.Env, Workdir: n.Workdir,
+		DropMounts: n.DropMounts, ReadOnly: n.ReadOnly, Workdir: n.Workdir,
 	}
+	out.Env, out.EnvBase64 = splitEnv(n.Env)
 	if n.Floor != 0 {
 		out.Floor = n.Floor.String()
 	}
@@ -51,9 +54,12 @@ func (n Narrowing) Narrowing() (tranca.Narrowing, error) {
 	out := tranca.Narrowing{
 		Backend: n.Backend, MilliCPUs: n.MilliCPUs, Memory: n.Memory, Processes: n.Processes,
 		OpenFiles: n.OpenFiles, FileSize: n.FileSize, DiskSize: n.DiskSize, DiskInodes: n.DiskInodes,
-		Output: n.Output, DropMounts: n.DropMounts, ReadOnly: n.ReadOnly, Env: n.Env, Workdir: n.Workdir,
+		Output: n.Output, DropMounts: n.DropMounts, ReadOnly: n.ReadOnly, Workdir: n.Workdir,
 	}
 	var err error
+	if out.Env, err = joinEnv(n.Env, n.EnvBase64); err != nil {
+		return tranca.Narrowing{}, err
+	}
 	if n.Floor != "" {
 		if out.Floor, err = tranca.ParseLevel(n.Floor); err != nil {
 			return tranca.Narrowing{}, err
