@@ -54,15 +54,20 @@ func Run(fd int) error {
 	if err := unix.SetNonblock(fd, true); err != nil {
 		return err
 	}
-	err = agent.Serve(os.NewFile(uintptr(fd), "stream"), agent.Config{
-		Launcher: launcher,
-		Env:      spec.Env,
-		Path:     spec.Path,
-		Workdir:  spec.Workdir,
-		FSUID:    spec.CodeUID,
-		FSGID:    spec.CodeGID,
-		Files:    true,
-	})
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		err = agent.Serve(os.NewFile(uintptr(fd), "stream"), agent.Config{
+			Launcher: launcher,
+			Env:      spec.Env,
+			Path:     spec.Path,
+			Workdir:  spec.Workdir,
+			FSUID:    spec.CodeUID,
+			FSGID:    spec.CodeGID,
+			Files:    true,
+		})
+	}()
+	launcher.serve(ended)
 	if spec.Plain {
 		launcher.endAll()
 	}
@@ -139,7 +144,7 @@ func enter(spec *bootspec.Spec) (*launcher, mount.Tree, error) {
 	if err != nil {
 		return nil, none, fmt.Errorf("root: %w", err)
 	}
-	if err := l.lockDown(init); err != nil {
+	if err := l.restrict(init); err != nil {
 		return nil, none, fmt.Errorf("launcher: %w", err)
 	}
 	if err := settle(spec); err != nil {

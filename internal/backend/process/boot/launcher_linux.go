@@ -19,65 +19,45 @@ import (
 	"tranca/internal/linux/seccomp"
 )
 
-// launcher starts programs from one thread that was locked down at boot: it
-// has the code's pid and cgroup namespaces for its children, the code's
-// Landlock domain, an empty bounding set and no_new_privs. What it forks has
-// all of that from its first instruction; the rest (user, limits, filter) the
-// child does by itself.
+// launcher starts programs from one thread, the one that boots, which is locked
+// down when that is done: it has the code's pid and cgroup namespaces for its
+// children, the code's Landlock domain, an empty bounding set and no_new_privs.
+// What it forks has all of that from its first instruction; the rest (user,
+// limits, filter) the child does by itself.
 //
 // All programs share one Landlock domain, so that one may signal another.
 type launcher struct {
 	spec   *bootspec.Spec
 	filter []unix.SockFilter
 	tasks  chan func()
-	init   chan forkexec.Child
-	ready  chan error
 
 	threads *os.File // /proc/self/task, of the weaker rung alone
 }
 
-// newLauncher starts the thread and has it make the cgroup namespace, which
-// takes the host's /proc.
+// newLauncher makes the calling thread, which is its caller's for good, the one
+// that starts programs: it boots, and serves afterwards. A thread beside it
+// would be waited for at each turn.
 func newLauncher(spec *bootspec.Spec) (*launcher, error) {
+	// Never unlocked: the thread's state must not reach other goroutines.
+	runtime.LockOSThread()
 	prog, err := seccomp.FromBytes(spec.Filter)
 	if err != nil {
 		return nil, err
 	}
-	l := &launcher{
-		spec: spec, filter: prog, tasks: make(chan func()),
-		init: make(chan forkexec.Child), ready: make(chan error, 1),
-	}
-	go l.run()
-	return l, <-l.ready
+	l := &launcher{spec: spec, filter: prog, tasks: make(chan func())}
+	return l, l.enterCgroupNamespace()
 }
 
-// lockDown finishes the thread once the root is there, with the held init of
-// the code's pid namespace.
-func (l *launcher) lockDown(init forkexec.Child) error {
-	l.init <- init
-	return <-l.ready
-}
-
-func (l *launcher) run() {
-	// Never unlocked: the thread's state must not reach other goroutines.
+// serve starts programs from the calling thread until ended is closed.
+func (l *launcher) serve(ended <-chan struct{}) {
 	runtime.LockOSThread()
-	err := l.enterCgroupNamespace()
-	l.ready <- err
-	if err != nil {
-		return
-	}
-	err = l.restrict(<-l.init)
-	l.ready <- err
-	if err == nil {
-		l.serve()
-	}
-}
-
-// serve starts programs from the calling thread.
-func (l *launcher) serve() {
-	runtime.LockOSThread()
-	for f := range l.tasks {
-		f()
+	for {
+		select {
+		case f := <-l.tasks:
+			f()
+		case <-ended:
+			return
+		}
 	}
 }
 

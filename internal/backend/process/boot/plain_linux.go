@@ -49,9 +49,7 @@ func enterPlain(spec *bootspec.Spec) (*launcher, mount.Tree, error) {
 	if err := settle(spec); err != nil {
 		return nil, none, fmt.Errorf("privileges: %w", err)
 	}
-	l := &launcher{spec: spec, tasks: make(chan func()), threads: tasks}
-	go l.serve()
-	return l, none, nil
+	return &launcher{spec: spec, tasks: make(chan func()), threads: tasks}, none, nil
 }
 
 func dropTo(uid, gid int) error {
