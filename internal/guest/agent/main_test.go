@@ -116,9 +116,13 @@ func begin(t testing.TB, s *wire.Session, args ...string) (*wire.Call, uint32) {
 func finish(t testing.TB, c *wire.Call) message.EndEvent {
 	t.Helper()
 	defer c.Close()
-	var last message.StartResponse
-	if err := receiveFrom(t, c.Stream, &last); err != nil || last.Event.End == nil {
-		t.Fatalf("end: %+v %v", last, err)
+	for {
+		var last message.StartResponse
+		if err := receiveFrom(t, c.Stream, &last); err != nil || (last.Event.End == nil && !last.Event.Ended) {
+			t.Fatalf("end: %+v %v", last, err)
+		}
+		if last.Event.End != nil {
+			return *last.Event.End
+		}
 	}
-	return *last.Event.End
 }

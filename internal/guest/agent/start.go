@@ -251,20 +251,7 @@ func (a *agent) follow(c *wire.Call, p *proc, files *pipes) error {
 	if p.stdin != nil {
 		p.stdin.Close()
 	}
-	drained := make(chan struct{})
-	go func() {
-		pumping.Wait()
-		close(drained)
-	}()
-	timer := time.NewTimer(grace)
-	defer timer.Stop()
-	select {
-	case <-drained:
-	case <-timer.C:
-		// A descendant holds the output open. What is in the pipe still counts.
-		files.stopReading()
-		<-drained
-	}
+	finishOutput(c, files, &pumping)
 	if err == nil {
 		last := message.StartResponse{Event: message.ProcessEvent{End: endEvent(status)}}
 		err = c.Send(ctx, last.Append(nil), true)
@@ -276,6 +263,38 @@ func (a *agent) follow(c *wire.Call, p *proc, files *pipes) error {
 	c.Close()
 	feeding.Wait()
 	return nil
+}
+
+// prompt is how long the end of a program may wait for its output before the
+// host is told of it. Most never wait that long.
+const prompt = 3 * time.Millisecond
+
+// finishOutput waits until the output of a program that has ended was sent. A host that
+// takes its time is told of the end meanwhile.
+func finishOutput(c *wire.Call, files *pipes, pumping *sync.WaitGroup) {
+	drained := make(chan struct{})
+	go func() {
+		pumping.Wait()
+		close(drained)
+	}()
+	timer := time.NewTimer(prompt)
+	defer timer.Stop()
+	select {
+	case <-drained:
+		return
+	case <-timer.C:
+	}
+	notice := message.StartResponse{Event: message.ProcessEvent{Ended: true}}
+	// Whoever isn't there to hear it has reset the call.
+	_ = c.Send(context.Background(), notice.Append(nil), false)
+	timer.Reset(grace - prompt)
+	select {
+	case <-drained:
+	case <-timer.C:
+		// A descendant holds the output open. What is in the pipe still counts.
+		files.stopReading()
+		<-drained
+	}
 }
 
 // await waits for the program's end, and kills it when nobody follows it any

@@ -104,11 +104,15 @@ func socketPair(t testing.TB) (a, b *os.File) {
 // can kill it.
 type recorder struct {
 	agent.Direct
+	before   func(agent.Program) // called before each start, where set
 	mu       sync.Mutex
 	children []agent.Child
 }
 
 func (r *recorder) Launch(p agent.Program) (agent.Child, error) {
+	if r.before != nil {
+		r.before(p)
+	}
 	c, err := r.Direct.Launch(p)
 	if err == nil {
 		r.mu.Lock()

@@ -57,8 +57,9 @@ type Pinger interface {
 func New(m machine.Machine, spec tranca.Spec) (tranca.Sandbox, error) {
 	sb := &sandbox{
 		m: m, id: spec.ID, cpuTime: spec.Policy.Limits.CPUTime,
-		closing: make(chan struct{}, 1),
-		ended:   make(chan struct{}),
+		closing:  make(chan struct{}, 1),
+		ended:    make(chan struct{}),
+		programs: programs{running: make(map[*process]struct{})},
 	}
 	sb.sess = wire.New(m.Stream(), wire.Config{WriteTimeout: writeTimeout})
 	go sb.run()
@@ -76,10 +77,10 @@ type sandbox struct {
 	ended   chan struct{} // closed when the session has ended
 
 	mu            sync.Mutex
-	running       *process
+	programs      programs
 	closed        bool // by the owner
 	machineClosed bool
-	fileTooBig    bool // the last program died of SIGXFSZ
+	fileTooBig    bool // a program of the last spell died of SIGXFSZ
 }
 
 // run is the sandbox's reading goroutine.
@@ -149,23 +150,32 @@ func withFileSize(hits []tranca.LimitHit) []tranca.LimitHit {
 	return append(hits, tranca.HitFileSize)
 }
 
-// Kill ends every program. The running one's Wait has returned, or returns at
-// once, when Kill does.
+// Kill ends every program. Their Waits have returned, or return at once, when
+// Kill does.
 func (sb *sandbox) Kill(ctx context.Context) error {
-	p := sb.markKilled()
+	all := sb.condemn()
+	defer sb.pardon()
 	err := sb.killPrograms(ctx)
-	if p != nil {
-		p.hurry()
-		select {
-		case <-p.done:
-		case <-ctx.Done():
-			if err == nil {
-				err = context.Cause(ctx)
-			}
-		}
+	if werr := awaitAll(ctx, all); err == nil {
+		err = werr
 	}
 	if err != nil {
 		return fmt.Errorf("killing the sandbox's programs: %w", err)
+	}
+	return nil
+}
+
+// awaitAll waits for programs that were killed.
+func awaitAll(ctx context.Context, all []*process) error {
+	for _, p := range all {
+		p.hurry()
+	}
+	for _, p := range all {
+		select {
+		case <-p.done:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
 	return nil
 }
@@ -182,42 +192,23 @@ func (sb *sandbox) killPrograms(ctx context.Context) error {
 	return sb.m.Kill(ctx)
 }
 
-// markKilled notes that the owner ends the running program, before it is done:
-// its end is then the owner's, whatever the guest says.
-func (sb *sandbox) markKilled() *process {
-	sb.mu.Lock()
-	defer sb.mu.Unlock()
-	if sb.running != nil {
-		sb.running.killed = true
-	}
-	return sb.running
-}
-
-func (sb *sandbox) wasKilled(p *process) bool {
-	sb.mu.Lock()
-	defer sb.mu.Unlock()
-	return p.killed
-}
-
 // Close destroys the sandbox.
 func (sb *sandbox) Close(ctx context.Context) error {
 	sb.mu.Lock()
 	sb.closed = true
 	sb.mu.Unlock()
-	p := sb.markKilled()
+	all := sb.condemn()
+	defer sb.pardon()
 	err := sb.closeMachine(ctx)
 	sb.sess.Fail(tranca.ErrClosed)
-	if p != nil {
-		p.hurry()
+	werr := awaitAll(ctx, all)
+	select {
+	case <-sb.ended:
+	case <-ctx.Done():
+		werr = context.Cause(ctx)
 	}
-	for _, c := range []<-chan struct{}{sb.ended, doneOf(p)} {
-		select {
-		case <-c:
-		case <-ctx.Done():
-			if err == nil {
-				err = context.Cause(ctx)
-			}
-		}
+	if err == nil {
+		err = werr
 	}
 	if err != nil {
 		return fmt.Errorf("closing the sandbox: %w", err)

@@ -11,16 +11,18 @@ import (
 	"tranca"
 	"tranca/internal/guest/message"
 	"tranca/internal/guest/wire"
+	"tranca/internal/machine"
 )
 
 func isEOF(err error) bool { return errors.Is(err, io.EOF) }
 
-// process is the sandbox's program.
+// process is one of the sandbox's programs.
 type process struct {
-	sb   *sandbox
-	cmd  tranca.Command
-	call *wire.Call
-	pid  int
+	sb    *sandbox
+	cmd   tranca.Command
+	call  *wire.Call
+	pid   int
+	spell *spell // set when it is taken in among the others
 
 	killed bool // by the owner; sb.mu guards it
 
@@ -36,16 +38,6 @@ type process struct {
 
 func newProcess(sb *sandbox, cmd tranca.Command) *process {
 	return &process{sb: sb, cmd: cmd, hurried: make(chan struct{}), done: make(chan struct{})}
-}
-
-// doneOf is p.done, or a closed channel where there is no p.
-func doneOf(p *process) <-chan struct{} {
-	if p != nil {
-		return p.done
-	}
-	c := make(chan struct{})
-	close(c)
-	return c
 }
 
 func (p *process) PID() int { return p.pid }
@@ -106,11 +98,15 @@ func (p *process) run() {
 
 // supervise finds how the program ended.
 func (p *process) supervise() {
+	if p.sb.condemned(p) {
+		// The kill may have come before there was anything to kill.
+		p.sb.killAgain()
+	}
 	ended := make(chan ending, 1)
 	go func() {
-		end, err := p.events()
+		e := p.events()
 		p.pumps.Wait()
-		ended <- ending{end, err}
+		ended <- e
 	}()
 	limit, e := p.await(ended)
 	p.mute.set()
@@ -119,14 +115,39 @@ func (p *process) supervise() {
 		side.Close()
 	}
 	p.exit, p.err = p.verdict(limit, e)
+	if r := p.exit.Reason; r == tranca.EndCPU || r == tranca.EndMemory {
+		p.sb.passed(p.spell, r)
+	}
 	p.sb.release(p, p.exit.Signal)
 	close(p.done)
 }
 
-// ending is what the guest said of the end: an event or an error.
+// ending is what is known of the end.
 type ending struct {
-	event *message.EndEvent
-	err   error
+	event *message.EndEvent // what the guest said of it
+	err   error             // why it said nothing
+	// seen is what the machine had counted when the program's end was told,
+	// and early when its process was said to have ended, where that came before
+	// because its output was not taken yet. What other programs do afterwards
+	// has no part in this one's end.
+	seen, early *seen
+}
+
+// seen is what the machine had counted, or why it can't be known.
+type seen struct {
+	machine.Observation
+	err error
+}
+
+// look reads the machine's counters for p.
+func (p *process) look() *seen {
+	ctx, cancel := context.WithTimeout(context.Background(), observeTimeout)
+	defer cancel()
+	obs, err := p.sb.m.Observe(ctx)
+	if obs.Limit == "" {
+		obs.Limit = p.sb.reasonOf(p.spell)
+	}
+	return &seen{obs, err}
 }
 
 // errDrained is the ending of a program that was killed and whose end did not
@@ -137,12 +158,16 @@ var errDrained = errors.New("its end did not come in time")
 // owner or by a limit, that has a deadline.
 func (p *process) await(ended <-chan ending) (limit tranca.Reason, e ending) {
 	var deadline <-chan time.Time
-	hurried := (<-chan struct{})(p.hurried)
+	hurried, limited := (<-chan struct{})(p.hurried), (<-chan struct{})(p.spell.limited)
 	for {
 		select {
 		case e = <-ended:
 			return limit, e
-		case limit = <-p.sb.m.Limit():
+		case r := <-p.sb.m.Limit():
+			// Whoever hears it tells the others.
+			p.sb.passed(p.spell, r)
+		case <-limited:
+			limited, limit = nil, p.spell.reason
 			p.hurry()
 		case <-hurried:
 			hurried = nil
@@ -157,7 +182,7 @@ func (p *process) await(ended <-chan ending) (limit tranca.Reason, e ending) {
 
 // events takes the program's events after the first one. The order is
 // enforced: one end, after all output.
-func (p *process) events() (*message.EndEvent, error) {
+func (p *process) events() (e ending) {
 	ctx := context.Background()
 	for {
 		var m message.StartResponse
@@ -165,24 +190,29 @@ func (p *process) events() (*message.EndEvent, error) {
 			if isEOF(err) {
 				err = p.sb.breach("a program without an end")
 			}
-			return nil, err
+			return ending{err: err}
 		}
 		if p.mute.isSet() {
 			// The program was given up and its streams are being closed, which
 			// the guest may answer with an end: no order holds any more.
-			return nil, errDrained
+			return ending{err: errDrained}
 		}
 		switch {
 		case m.Event.KeepAlive:
 			continue
+		case m.Event.Ended && e.early == nil:
+			e.early = p.look()
+			continue
 		case m.Event.End == nil:
-			return nil, p.sb.breach("a start or output where only an end can come")
+			return ending{err: p.sb.breach("a start or output where only an end can come")}
 		case !p.call.Sides[0].Ended() || !p.call.Sides[1].Ended():
-			return nil, p.sb.breach("an end before the end of the output")
+			return ending{err: p.sb.breach("an end before the end of the output")}
 		case !sensible(m.Event.End):
-			return nil, p.sb.breach("an end with neither an exit code nor a signal")
+			return ending{err: p.sb.breach("an end with neither an exit code nor a signal")}
 		}
-		return m.Event.End, p.sb.callEnd(ctx, p.call.Stream)
+		e.event, e.seen = m.Event.End, p.look()
+		e.err = p.sb.callEnd(ctx, p.call.Stream)
+		return e
 	}
 }
 
@@ -193,21 +223,33 @@ func sensible(e *message.EndEvent) bool {
 	return e.Signal >= 1 && e.Signal <= 64
 }
 
+// counted is what the machine's counters said at the program's end. The guest's
+// word that it ended earlier counts only where others ran beside it, which may
+// have passed a limit since.
+func (p *process) counted(limit tranca.Reason, e ending) (tranca.Reason, *seen) {
+	switch {
+	case e.early != nil && !p.sb.alone(p):
+		return e.early.Limit, e.early
+	case e.seen != nil && !p.sb.alone(p):
+		return e.seen.Limit, e.seen
+	case e.seen == nil:
+		e.seen = p.look()
+	}
+	if e.seen.Limit != "" {
+		limit = e.seen.Limit
+	}
+	return limit, e.seen
+}
+
 // verdict is how the program ended. What the host has seen goes before what
-// the guest says.
+// the guest says. A machine that has gone can't be asked; then the rest decides.
 func (p *process) verdict(limit tranca.Reason, e ending) (tranca.Exit, error) {
 	exit := tranca.Exit{Code: -1, Reason: tranca.EndError}
 	if e.event != nil {
 		exit.Signal = tranca.Signal(e.event.Signal)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), observeTimeout)
-	defer cancel()
-	// A machine that has gone can't be asked; then the rest decides.
-	obs, err := p.sb.m.Observe(ctx)
-	if err == nil && obs.Limit != "" {
-		limit = obs.Limit
-	}
-	if limit == "" && err == nil && exit.Signal == tranca.SIGXCPU && p.sb.mayHaveSpent(obs.Usage.CPU) {
+	limit, seen := p.counted(limit, e)
+	if limit == "" && seen.err == nil && exit.Signal == tranca.SIGXCPU && p.sb.mayHaveSpent(seen.Usage.CPU) {
 		limit = tranca.EndCPU
 	}
 	switch {

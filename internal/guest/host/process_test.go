@@ -267,28 +267,6 @@ func TestDescendantFloodsOutput(t *testing.T) {
 	}
 }
 
-func TestOneProgramAtATime(t *testing.T) {
-	sb, _, _ := newSandbox(t, nil)
-	p, _ := start(t, sb, tranca.Command{Args: []string{"sh", "-c", "echo ready; exec sleep 300"}})
-	if _, err := sb.Start(within(t), tranca.Command{Args: []string{"true"}}); !errors.Is(err, tranca.ErrBusy) {
-		t.Errorf("a second start: %v", err)
-	}
-	if err := sb.Kill(within(t)); err != nil {
-		t.Fatal(err)
-	}
-	if exit := wait(t, p); exit.Reason != tranca.EndClosed || exit.Code != -1 {
-		t.Errorf("after Kill: %v", exit)
-	}
-	if got := runProgram(t, sb, tranca.Command{Args: []string{"echo", "again"}}); got.stdout != "again\n" {
-		t.Errorf("after Kill the sandbox gives %+v", got)
-	}
-	for range 2 {
-		if err := sb.Kill(within(t)); err != nil {
-			t.Errorf("Kill of an idle sandbox: %v", err)
-		}
-	}
-}
-
 func TestLimitDecides(t *testing.T) {
 	sb, m, _ := newSandbox(t, nil)
 	t.Run("told by the channel", func(t *testing.T) {

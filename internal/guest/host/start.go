@@ -12,18 +12,21 @@ import (
 // maxPID is Linux's bound (PID_MAX_LIMIT).
 const maxPID = 1 << 22
 
-// Start starts a program. One runs at a time: counters and limits are those of
-// the machine, so two programs could not be told apart.
+// Start starts a program, beside those that run. The machine begins anew where
+// none does. While programs are being killed it waits for their end.
 func (sb *sandbox) Start(ctx context.Context, cmd tranca.Command) (tranca.Process, error) {
 	req, err := request(cmd)
 	if err != nil {
 		return nil, err
 	}
 	p := newProcess(sb, cmd)
-	if err := sb.claim(ctx, p); err != nil {
+	first, err := sb.claim(ctx, p)
+	if err != nil {
 		return nil, err
 	}
-	err = sb.begin(ctx)
+	if first {
+		err = sb.begin(ctx)
+	}
 	if err == nil {
 		err = p.start(ctx, req)
 	}
@@ -31,11 +34,6 @@ func (sb *sandbox) Start(ctx context.Context, cmd tranca.Command) (tranca.Proces
 		sb.release(p, 0)
 		close(p.done) // of a Kill that came meanwhile
 		return nil, err
-	}
-	if sb.wasKilled(p) {
-		// The Kill may have come before there was anything to kill. If this one
-		// fails too, the next will find the program.
-		_ = sb.killPrograms(ctx)
 	}
 	return p, nil
 }
@@ -93,47 +91,6 @@ func checkString(what, s string) error {
 	return nil
 }
 
-// claim makes p the sandbox's program.
-func (sb *sandbox) claim(ctx context.Context, p *process) error {
-	if err := sb.sess.Err(); err != nil {
-		return sb.explain(ctx, err)
-	}
-	sb.mu.Lock()
-	defer sb.mu.Unlock()
-	if sb.closed {
-		return fmt.Errorf("%w: the sandbox", tranca.ErrClosed)
-	}
-	if sb.running != nil {
-		return fmt.Errorf("%w: the sandbox is running a program, and runs one at a time: wait for its end or kill it",
-			tranca.ErrBusy)
-	}
-	sb.running = p
-	sb.fileTooBig = false
-	return nil
-}
-
-// release makes the sandbox idle again after p, which a signal has ended, or 0.
-func (sb *sandbox) release(p *process, sig tranca.Signal) {
-	sb.mu.Lock()
-	defer sb.mu.Unlock()
-	if sb.running == p {
-		sb.running = nil
-		sb.fileTooBig = sig == tranca.SIGXFSZ
-	}
-}
-
-// begin resets the machine's counters.
-func (sb *sandbox) begin(ctx context.Context) error {
-	select {
-	case <-sb.m.Limit(): // of the program before
-	default:
-	}
-	if err := sb.m.Begin(ctx); err != nil {
-		return fmt.Errorf("preparing the sandbox for a program: %w", err)
-	}
-	return nil
-}
-
 // start asks the guest for the program and takes the first event.
 func (p *process) start(ctx context.Context, req []byte) error {
 	sb := p.sb
@@ -161,11 +118,16 @@ func (p *process) start(ctx context.Context, req []byte) error {
 }
 
 // startUnanswered cleans up after a start of which it isn't known whether it
-// happened: nothing of it may stay alive.
+// happened: nothing of it may stay alive. Where others run beside it, it is the
+// agent that kills it, since its call is given up.
 func (p *process) startUnanswered(ctx context.Context, err error) error {
 	if ctx.Err() == nil {
 		return p.sb.breach("no answer to a start in " + answerTimeout.String())
 	}
+	if !p.sb.condemnAlone(p) {
+		return err
+	}
+	defer p.sb.pardon()
 	kill, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer cancel()
 	if kerr := p.sb.killPrograms(kill); kerr != nil {

@@ -11,6 +11,10 @@ type ProcessEvent struct {
 	Data      *DataEvent  // 2
 	End       *EndEvent   // 3
 	KeepAlive bool        // 4: an empty message
+	// Ended is 1000, an empty message: the program has ended, and the end event
+	// follows when its output was taken. It is sent only where that takes a
+	// while, and at most once.
+	Ended bool
 }
 
 // StartEvent is the first event.
@@ -47,6 +51,8 @@ func (e *ProcessEvent) append(b []byte) []byte {
 		return appendMessage(b, 3, e.End.append)
 	case e.KeepAlive:
 		return appendMessage(b, 4, func(b []byte) []byte { return b })
+	case e.Ended:
+		return appendMessage(b, 1000, func(b []byte) []byte { return b })
 	}
 	return b
 }
@@ -89,7 +95,7 @@ func (m *StartResponse) Unmarshal(b []byte) error {
 			return nil
 		}
 		return f.message(func(f field) error {
-			if f.num <= 4 {
+			if f.num <= 4 || f.num == 1000 {
 				seen++
 			}
 			return m.Event.field(f)
@@ -124,6 +130,9 @@ func (e *ProcessEvent) field(f field) error {
 		return f.message(e.End.field)
 	case 4:
 		e.KeepAlive = true
+		return f.message(func(field) error { return nil })
+	case 1000:
+		e.Ended = true
 		return f.message(func(field) error { return nil })
 	}
 	return nil
