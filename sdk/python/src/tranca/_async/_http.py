@@ -1,0 +1,168 @@
+"""Requests to the server, and its errors."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Union
+
+import httpx
+
+from .._address import Address, start_hint, unreachable
+from .._errors import (
+    InvalidError,
+    ProtocolError,
+    RequestTimeoutError,
+    ServerUnreachableError,
+    TrancaError,
+    error_of_answer,
+)
+from .._fields import Fields
+from .._frames import TYPE_FRAMES, AnyEvent, FrameDecoder
+from .._version import __version__
+
+Params = Mapping[str, Union[str, int, None]]
+Content = Union[bytes, AsyncIterator[bytes]]
+
+_MAX_PROBLEM = 1 << 20
+_EVENTS = {"Accept": TYPE_FRAMES}
+
+
+class AsyncHTTP:
+    """The connections to one server. Any number of streams may be open at once."""
+
+    def __init__(self, address: Address, timeout: float) -> None:
+        # A stream holds a connection as long as it lives, so their number is the caller's.
+        limits = httpx.Limits(max_connections=None, max_keepalive_connections=16, keepalive_expiry=30)
+        transport = httpx.AsyncHTTPTransport(uds=address.socket or None, limits=limits)
+        headers = {"User-Agent": f"tranca-python/{__version__}"}
+        if address.key:
+            headers["Authorization"] = f"Bearer {address.key}"
+        self._address = address
+        self._short = httpx.Timeout(timeout, pool=None)
+        self._long = httpx.Timeout(None, connect=timeout)
+        self._client = httpx.AsyncClient(base_url=address.url, transport=transport, headers=headers)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._client.aclose()
+
+    async def open(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Params | None = None,
+        body: Mapping[str, Any] | None = None,
+        content: Content | None = None,
+        headers: Mapping[str, str] | None = None,
+        long: bool = True,
+    ) -> httpx.Response:
+        """Send a request and return its answer with the body still to be read. The caller closes it.
+
+        A long one may take as long as it takes; for another, each wait for the server is bounded.
+        """
+        all_headers = dict(headers or {})
+        if body is not None:
+            content, all_headers["Content-Type"] = _encode(body), "application/json"
+        request = self._client.build_request(
+            method,
+            path,
+            params={k: v for k, v in (params or {}).items() if v is not None},
+            content=content,
+            headers=all_headers,
+            timeout=self._long if long else self._short,
+        )
+        try:
+            response = await self._client.send(request, stream=True)
+        except httpx.TransportError as err:
+            raise self._failure(err) from err
+        if response.status_code < 300:
+            return response
+        try:
+            raise await self._problem(response)
+        finally:
+            await response.aclose()
+
+    async def fields(self, method: str, path: str, **options: Any) -> Fields:
+        """Send a request and return the object that is its answer."""
+        response = await self.open(method, path, **{"long": False, **options})
+        try:
+            text = b"".join([piece async for piece in self.pieces(response)])
+        finally:
+            await response.aclose()
+        try:
+            return Fields(json.loads(text), "answer")
+        except ValueError as err:
+            raise ProtocolError(f"an answer that can't be read: {err}") from err
+
+    async def nothing(self, method: str, path: str, **options: Any) -> None:
+        """Send a request whose answer says nothing."""
+        response = await self.open(method, path, **{"long": False, **options})
+        try:
+            async for _ in self.pieces(response):
+                pass
+        finally:
+            await response.aclose()
+
+    async def events(self, method: str, path: str, **options: Any) -> AsyncEvents:
+        """Send a request and return the stream of events that is its answer."""
+        return AsyncEvents(self, await self.open(method, path, headers=_EVENTS, **options))
+
+    async def pieces(self, response: httpx.Response) -> AsyncIterator[bytes]:
+        """Return the body of an answer as it comes."""
+        try:
+            async for piece in response.aiter_raw():
+                yield piece
+        except httpx.TransportError as err:
+            raise self._failure(err) from err
+
+    async def _problem(self, response: httpx.Response) -> TrancaError:
+        body = b""
+        async for piece in self.pieces(response):
+            body += piece
+            if len(body) > _MAX_PROBLEM:
+                break
+        return error_of_answer(response.status_code, response.headers, body)
+
+    def _failure(self, err: httpx.TransportError) -> TrancaError:
+        if isinstance(err, httpx.ConnectError):
+            return ServerUnreachableError(unreachable(self._address, err), fix=start_hint(self._address))
+        if isinstance(err, httpx.TimeoutException):
+            return RequestTimeoutError(f"the server did not answer in time: {type(err).__name__}")
+        return ServerUnreachableError(f"the connection broke off: {err or type(err).__name__}")
+
+
+class AsyncEvents:
+    """A stream of events that is open."""
+
+    def __init__(self, http: AsyncHTTP, response: httpx.Response) -> None:
+        self._response = response
+        self._events = self._read(http)
+
+    def __aiter__(self) -> AsyncIterator[AnyEvent]:
+        return self._events
+
+    async def next(self) -> AnyEvent | None:
+        """Return the next event, or None after the last."""
+        async for event in self._events:
+            return event
+        return None
+
+    async def close(self) -> None:
+        """Close the stream, which ends at the server what lives by it. Idempotent."""
+        await self._response.aclose()
+
+    async def _read(self, http: AsyncHTTP) -> AsyncIterator[AnyEvent]:
+        decoder = FrameDecoder()
+        async for piece in http.pieces(self._response):
+            for event in decoder.feed(piece):
+                yield event
+        decoder.end()
+
+
+def _encode(body: Mapping[str, Any]) -> bytes:
+    try:
+        return json.dumps(body, ensure_ascii=False, allow_nan=False).encode()
+    except (TypeError, ValueError) as err:
+        raise InvalidError(f"what can't be sent: {err}") from err

@@ -1,0 +1,262 @@
+# Made by generate.py from the file of this name in _async.
+"""Files of a sandbox."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from types import TracebackType
+from typing import BinaryIO, Callable, Union, cast
+
+from .._errors import NotFoundError, ServerUnreachableError
+from .._streams import WatchState
+from .._types import FileEvent, FileInfo
+from ._http import Events, HTTP, Params
+from ._io import PIECE, Data, in_thread, pieces, sleep
+
+_RETRIES = 5
+
+Local = Union[str, "os.PathLike[str]"]
+Progress = Callable[[int], object]
+"""Called with how many bytes of the file are done."""
+
+_Files = list[FileInfo]
+
+
+class Files:
+    """The files of a sandbox, as its user sees them, in constant memory whatever their size.
+
+    Paths are absolute or relative to the sandbox's working directory.
+    """
+
+    def __init__(self, http: HTTP, sandbox_path: str) -> None:
+        self._http = http
+        self._path = f"{sandbox_path}/files"
+
+    def read(self, path: str) -> bytes:
+        """Return what a file holds. For large files there are :meth:`stream` and :meth:`download`."""
+        return b"".join([piece for piece in self.stream(path)])
+
+    def read_text(self, path: str) -> str:
+        """Return what a file of UTF-8 holds."""
+        return (self.read(path)).decode()
+
+    def stream(self, path: str, *, offset: int = 0) -> Iterator[bytes]:
+        """Return a file piece by piece, from an offset on."""
+        response = self._http.open("GET", f"{self._path}/content", params={"path": path, "offset": offset})
+        try:
+            for piece in self._http.pieces(response):
+                yield piece
+        finally:
+            response.close()
+
+    def write(self, path: str, data: Data, *, mode: int | None = None) -> int:
+        """Make or replace a file, and return how many bytes were written. On error it may hold a part."""
+        return self._put(path, pieces(data), mode, None)
+
+    def stat(self, path: str) -> FileInfo:
+        """Return what a path is. A link that is its last part is not followed."""
+        return FileInfo._from(self._http.fields("GET", f"{self._path}/stat", params={"path": path}))
+
+    def exists(self, path: str) -> bool:
+        """Return whether a path is there."""
+        try:
+            self.stat(path)
+        except NotFoundError:
+            return False
+        return True
+
+    def list(self, path: str = ".", *, depth: int = 1) -> _Files:
+        """Return what is in a folder, in lexical order, parents first."""
+        answer = self._http.fields("GET", self._path, params={"path": path, "depth": depth}, long=True)
+        return [FileInfo._from(f) for f in answer.objects("files")]
+
+    def mkdir(self, path: str) -> FileInfo:
+        """Make a folder and its parents. An :class:`ExistsError` if it is there."""
+        return FileInfo._from(self._http.fields("POST", f"{self._path}/mkdir", body={"path": path}))
+
+    def move(self, source: str, target: str) -> FileInfo:
+        """Rename, making the target's parents."""
+        body = {"from": source, "to": target}
+        return FileInfo._from(self._http.fields("POST", f"{self._path}/move", body=body))
+
+    def remove(self, path: str) -> None:
+        """Remove a path with all below it. A missing one is no error."""
+        self._http.nothing("DELETE", self._path, params={"path": path}, long=True)
+
+    def download(
+        self, path: str, local: Local, *, resume: bool = False, progress: Progress | None = None
+    ) -> int:
+        """Copy a file to a local one, and return its size.
+
+        A connection that breaks off is made again. ``resume`` goes on with what the local file holds
+        already, from an earlier call that failed.
+        """
+        file = in_thread(_open, local, "ab" if resume else "wb")
+        try:
+            failed = 0
+            while True:
+                reached = file.tell()
+                try:
+                    return self._receive(path, file, progress)
+                except ServerUnreachableError:
+                    failed = 0 if file.tell() > reached else failed + 1
+                    if failed > _RETRIES:
+                        raise
+                sleep(0.05 * 2**failed)
+        finally:
+            in_thread(file.close)
+
+    def _receive(self, path: str, file: BinaryIO, progress: Progress | None) -> int:
+        response = self._http.open(
+            "GET", f"{self._path}/content", params={"path": path, "offset": file.tell()}
+        )
+        try:
+            for piece in self._http.pieces(response):
+                in_thread(file.write, piece)
+                if progress is not None:
+                    progress(file.tell())
+        finally:
+            response.close()
+        return file.tell()
+
+    def upload(
+        self,
+        local: Local,
+        path: str,
+        *,
+        mode: int | None = None,
+        resume: bool = False,
+        progress: Progress | None = None,
+    ) -> int:
+        """Copy a local file into the sandbox, and return its size. Without a mode it keeps its own.
+
+        A connection that breaks off is made again. ``resume`` goes on with what the sandbox's file holds
+        already, from an earlier call that failed.
+        """
+        file = in_thread(_open, local, "rb")
+        try:
+            state = os.fstat(file.fileno())
+            mode = stat.S_IMODE(state.st_mode) & 0o777 if mode is None else mode
+            offset = self._reached(path, state.st_size) if resume else 0
+            failed = 0
+            while True:
+                file.seek(offset)
+                try:
+                    return offset + self._put(path, _told(file, progress), mode, offset)
+                except ServerUnreachableError:
+                    failed += 1
+                    if failed > _RETRIES:
+                        raise
+                sleep(0.05 * 2**failed)
+                offset = self._reached(path, state.st_size)
+        finally:
+            in_thread(file.close)
+
+    def _reached(self, path: str, size: int) -> int:
+        """Return up to where an upload has come, or 0 where it begins anew."""
+        try:
+            there = self.stat(path)
+        except NotFoundError:
+            return 0
+        return there.size if there.type == "file" and there.size <= size else 0
+
+    def _put(self, path: str, content: Iterator[bytes], mode: int | None, offset: int | None) -> int:
+        answer = self._http.fields(
+            "PUT",
+            f"{self._path}/content",
+            params={"path": path, "mode": None if mode is None else f"{mode:04o}", "offset": offset},
+            content=content,
+            headers={"Content-Type": "application/octet-stream"},
+            long=True,
+        )
+        return answer.integer("written")
+
+    def archive(self, path: str = ".") -> Iterator[bytes]:
+        """Return a folder as a tar archive, piece by piece."""
+        response = self._http.open("GET", f"{self._path}/archive", params={"path": path})
+        try:
+            for piece in self._http.pieces(response):
+                yield piece
+        finally:
+            response.close()
+
+    def extract(self, source: Data, path: str = ".") -> int:
+        """Unpack a tar archive into a folder. Entries that lead out of it are refused."""
+        answer = self._http.fields(
+            "PUT",
+            f"{self._path}/archive",
+            params={"path": path},
+            content=pieces(source),
+            headers={"Content-Type": "application/x-tar"},
+            long=True,
+        )
+        return answer.integer("written")
+
+    def watch(self, path: str = ".", *, recursive: bool = False) -> Watch:
+        """Return a watch of a folder. Enter it, and iterate over it for the changes."""
+        params = {"path": path, "recursive": "true" if recursive else "false"}
+        return Watch(self._http, f"{self._path}/watch", params)
+
+
+class Watch:
+    """A folder that is watched. When it is entered, all changes from then on are told."""
+
+    def __init__(self, http: HTTP, path: str, params: Params) -> None:
+        self._http = http
+        self._path = path
+        self._params = params
+        self._state = WatchState()
+        self._events: Events | None = None
+
+    def __enter__(self) -> Watch:
+        events = self._http.events("GET", self._path, params=self._params)
+        try:
+            while not self._state.watching:
+                event = events.next()
+                if event is None:
+                    raise ServerUnreachableError("the connection broke off before the watch began")
+                self._state.take(event)
+        except BaseException:
+            events.close()
+            raise
+        self._events = events
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        err: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __iter__(self) -> Watch:
+        return self
+
+    def __next__(self) -> FileEvent:
+        if self._events is None:
+            raise StopIteration
+        while (event := self._events.next()) is not None:
+            if (change := self._state.take(event)) is not None:
+                return change
+        raise ServerUnreachableError("the connection broke off; changes may be missed from here on")
+
+    def close(self) -> None:
+        """End the watch. Idempotent."""
+        if self._events is not None:
+            self._events.close()
+            self._events = None
+
+
+def _told(file: BinaryIO, progress: Progress | None) -> Iterator[bytes]:
+    """Return a file piece by piece, and tell how far it has come."""
+    while piece := in_thread(file.read, PIECE):
+        yield piece
+        if progress is not None:
+            progress(file.tell())
+
+
+def _open(local: Local, mode: str) -> BinaryIO:
+    return cast(BinaryIO, open(local, mode))

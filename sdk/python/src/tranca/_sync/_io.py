@@ -1,0 +1,45 @@
+"""What differs between asyncio and plain Python. Its twin for asyncio is written by hand."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from typing import Any, BinaryIO, Callable, TypeVar, Union
+
+T = TypeVar("T")
+
+Data = Union[str, bytes, BinaryIO, Iterable[bytes]]
+"""What is sent: text, bytes, a file that was opened for reading bytes, or pieces of bytes."""
+
+Callback = Callable[[str], Any]
+"""Takes output as it comes."""
+
+PIECE = 256 << 10
+
+
+def in_thread(function: Callable[..., T], *args: Any) -> T:
+    """Call a function that may block."""
+    return function(*args)
+
+
+def sleep(seconds: float) -> None:
+    """Wait so long."""
+    time.sleep(seconds)
+
+
+def call(callback: Callback, text: str) -> None:
+    """Call somebody back."""
+    callback(text)
+
+
+def pieces(data: Data) -> Iterator[bytes]:
+    """Return data piece by piece."""
+    if isinstance(data, str):
+        yield data.encode()
+    elif isinstance(data, (bytes, bytearray, memoryview)):
+        yield bytes(data)
+    elif hasattr(data, "read"):
+        while piece := data.read(PIECE):
+            yield piece
+    else:
+        yield from data
