@@ -192,6 +192,7 @@ func (s *settings) build() (*Local, error) {
 		return nil, err
 	}
 	s.config.Backends = backends
+	s.config.MaxTTL = -1        // whoever opens a session here closes it
 	s.backends = backends.All() // closed by New where this fails
 	if s.config.Policy, err = s.effective(given); err != nil {
 		return nil, err
@@ -260,7 +261,7 @@ type Session interface {
 
 // Open makes a sandbox for several runs; n narrows the policy for all of them.
 func (l *Local) Open(ctx context.Context, n tranca.Narrowing) (Session, error) {
-	s, err := l.engine.Open(ctx, n)
+	s, err := l.engine.Open(ctx, engine.OpenOptions{Narrow: n})
 	if err != nil {
 		return nil, err
 	}

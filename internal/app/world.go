@@ -42,7 +42,8 @@ func Engine(p tranca.Policy, logger *slog.Logger, ready int) (*engine.Engine, er
 	if err != nil {
 		return nil, err
 	}
-	return engine.New(engine.Config{Backends: all, Policy: p, Logger: logger})
+	// Whoever opens a session in this process closes it.
+	return engine.New(engine.Config{Backends: all, Policy: p, Logger: logger, MaxTTL: -1})
 }
 
 // probe asks every backend.
@@ -85,7 +86,7 @@ func serveMCP(ctx context.Context, setup cli.MCPSetup) error {
 		Version: setup.Version, Policy: setup.Policy, Narrow: setup.Narrow,
 		Runner: e,
 		OpenSession: func(ctx context.Context) (mcp.Session, error) {
-			s, err := e.Open(ctx, setup.Narrow)
+			s, err := e.Open(ctx, engine.OpenOptions{Narrow: setup.Narrow})
 			if err != nil {
 				return nil, err
 			}

@@ -16,7 +16,6 @@ type box struct {
 	sb   tranca.Sandbox
 	// statement is made once: it does not change.
 	statement []tranca.Enforcement
-	runs      int
 }
 
 // create makes a sandbox. When the backend refuses what its probe had found
@@ -26,10 +25,12 @@ func (e *Engine) create(ctx context.Context, id tranca.ID, p plan) (*box, error)
 	limited, cancel := context.WithTimeoutCause(ctx, e.cfg.CreateTimeout,
 		fmt.Errorf("%w: backend %s made no sandbox within %s", tranca.ErrUnavailable, p.backend.Name(), e.cfg.CreateTimeout))
 	defer cancel()
+	started := time.Now()
 	sb, err := p.backend.Create(limited, tranca.Spec{ID: id, Policy: p.policy})
 	if err != nil {
 		return nil, e.notCreated(ctx, limited, p, err)
 	}
+	e.stats.created(time.Since(started))
 	e.tell(tranca.Event{Kind: tranca.EventCreated, ID: id, Backend: p.backend.Name()})
 	return &box{e: e, plan: p, sb: sb, statement: statement(sb.Enforcement())}, nil
 }
@@ -106,13 +107,13 @@ func (b *box) usage(ctx context.Context) (tranca.Usage, error) {
 	return u, nil
 }
 
-// result begins the result of a run.
-func (b *box) result() *tranca.Result {
+// result begins the result of a run by a plan, which is the box's own or less.
+func (b *box) result(p plan) *tranca.Result {
 	return &tranca.Result{
 		ID: b.sb.ID(), Backend: b.plan.backend.Name(), Isolation: b.plan.level,
 		Enforcement: b.statement,
-		Policy:      tranca.PolicyRef{Source: b.plan.policy.Source, Digest: b.plan.digest},
-		Limits:      b.plan.policy.Limits,
+		Policy:      tranca.PolicyRef{Source: p.policy.Source, Digest: p.digest},
+		Limits:      p.policy.Limits,
 	}
 }
 

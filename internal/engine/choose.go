@@ -22,10 +22,10 @@ type plan struct {
 
 // plan narrows the policy by the request and chooses a backend for what is
 // left. It refuses a request that asks for more than the policy gives.
-func (e *Engine) plan(ctx context.Context, n tranca.Narrowing) (plan, error) {
-	p := plan{policy: e.cfg.Policy, digest: e.digest}
+func (e *Engine) plan(ctx context.Context, from *profile, n tranca.Narrowing) (plan, error) {
+	p := plan{policy: from.policy, digest: from.digest}
 	if !empty(n) {
-		narrowed, problems := policy.Narrow(e.cfg.Policy, n)
+		narrowed, problems := policy.Narrow(from.policy, n)
 		if len(problems) > 0 {
 			return plan{}, &tranca.RefusalError{Problems: problems}
 		}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"tranca"
-	"tranca/internal/policy"
 )
 
 // Backends is where the engine finds its backends. Safe for concurrent use.
@@ -23,22 +22,55 @@ type Backends interface {
 	Get(name string) (tranca.Backend, error)
 }
 
-// Config is what an engine is made from. Only Backends and Policy are needed.
+// Config is what an engine is made from. Only Backends and a policy are needed.
 type Config struct {
 	// Backends is the engine's from then on: Close closes them.
 	Backends Backends
-	// Policy is the operator's. Requests only narrow it.
+	// Policy is the operator's, as the first profile, of the name
+	// [DefaultProfile]. It may be left out where Profiles has one. Requests only
+	// narrow it.
 	Policy tranca.Policy
-	// MaxInFlight bounds how many runs are under way; more wait in line. The
-	// default is twice the number of CPUs, at least 4: starting more at once
-	// makes all of them slower.
+	// Profiles are further policies, of which a request may name one.
+	Profiles []Profile
+
+	// MaxInFlight bounds how many runs are under way, and how many sandboxes and
+	// programs of sessions are being started; more wait in line. The default is
+	// twice the number of CPUs, at least 4: starting more at once makes all of
+	// them slower.
 	MaxInFlight int
-	// MaxQueue bounds how many wait; more are refused with [tranca.ErrBusy].
-	// The default is 4096.
+	// MaxQueue bounds how many wait in one line, for a sandbox or for their
+	// turn; more are refused with [tranca.ErrBusy]. The default is 4096.
 	MaxQueue int
-	// MaxSessions bounds the open sessions; more are refused with
-	// [tranca.ErrBusy]. The default is 64.
-	MaxSessions int
+	// MaxSandboxes bounds how many sandboxes there are at once, those of runs
+	// and those of sessions together; more wait in line. The default is 64 more
+	// than MaxInFlight.
+	MaxSandboxes int
+	// MaxMemory in bytes and MaxMilliCPUs bound the sums of what all sandboxes
+	// may use by their policies. 0 is no bound. A sandbox that could never fit
+	// is refused at once.
+	MaxMemory, MaxMilliCPUs int64
+
+	// DefaultTTL is how long a session lives where nobody says it; the default
+	// is 10 minutes. MaxTTL is the longest that may be asked for; the default is
+	// 24 hours. Where MaxTTL is negative there is no longest time, and a session
+	// for which none was asked lives until it is closed: for an owner within
+	// this process.
+	DefaultTTL, MaxTTL time.Duration
+	// DefaultIdleTimeout is a session's idle time where nobody says it; 0 is
+	// never.
+	DefaultIdleTimeout time.Duration
+	// MaxProcesses bounds the programs that are started and run at once in one
+	// session; more are refused with [tranca.ErrBusy]. The default is 64. What
+	// they start themselves is bounded by the policy.
+	MaxProcesses int
+	// MaxSessionRuns bounds how many runs ([Session.Run]) are under way at once
+	// in one session; more wait in order. The default is 1: then each run has
+	// the counters to itself, and what it leaves running is killed at its end.
+	MaxSessionRuns int
+	// FollowGrace is how long a follower of a process may take nothing until the
+	// process no longer waits for it; the default is 10 s.
+	FollowGrace time.Duration
+
 	// Observer, where set, is told of each step. It is called from the run's
 	// own goroutine, from several at once, and must not block.
 	Observer func(tranca.Event)
@@ -55,13 +87,37 @@ type Config struct {
 	StreamGrace time.Duration
 }
 
+// withDefaults fills in what was left out.
+func (cfg Config) withDefaults() Config {
+	cfg.MaxInFlight = cmp.Or(max(cfg.MaxInFlight, 0), max(4, 2*runtime.NumCPU()))
+	cfg.MaxQueue = cmp.Or(max(cfg.MaxQueue, 0), 4096)
+	cfg.MaxSandboxes = cmp.Or(max(cfg.MaxSandboxes, 0), 64+cfg.MaxInFlight)
+	cfg.MaxMemory, cfg.MaxMilliCPUs = max(cfg.MaxMemory, 0), max(cfg.MaxMilliCPUs, 0)
+	if cfg.MaxTTL >= 0 {
+		cfg.MaxTTL = cmp.Or(cfg.MaxTTL, 24*time.Hour)
+		cfg.DefaultTTL = min(cmp.Or(cfg.DefaultTTL, 10*time.Minute), cfg.MaxTTL)
+	}
+	cfg.MaxProcesses = cmp.Or(max(cfg.MaxProcesses, 0), 64)
+	cfg.MaxSessionRuns = cmp.Or(max(cfg.MaxSessionRuns, 0), 1)
+	cfg.FollowGrace = cmp.Or(cfg.FollowGrace, 10*time.Second)
+	cfg.CreateTimeout = cmp.Or(cfg.CreateTimeout, 60*time.Second)
+	cfg.CloseTimeout = cmp.Or(cfg.CloseTimeout, 30*time.Second)
+	cfg.StreamGrace = cmp.Or(cfg.StreamGrace, 2*time.Second)
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	return cfg
+}
+
 // Engine runs requests. It implements [tranca.Runner]. Safe for concurrent
 // use.
 type Engine struct {
-	cfg    Config
-	queue  *queue
-	probes *probes
-	digest string // of the policy that nothing narrows
+	cfg      Config
+	profiles []profile
+	space    *queue // bounds all sandboxes
+	flight   *queue // bounds what is started or run at once
+	probes   *probes
+	stats    *counters
 
 	// life ends when the engine is closed, and ends what runs.
 	life context.Context
@@ -69,48 +125,54 @@ type Engine struct {
 
 	mu       sync.Mutex
 	closed   bool
-	sessions map[*Session]struct{}
-	opening  int
-	running  sync.WaitGroup
+	sessions registry
+	sweeper  *time.Timer
+	// nextSweep is when the sessions are looked at; zero where nothing is set.
+	nextSweep time.Time
+	running   sync.WaitGroup
 }
 
 var _ tranca.Runner = (*Engine)(nil)
 
-// New makes an engine. The error wraps [tranca.ErrInvalid] where the policy
-// is not whole or there is no backend.
+// New makes an engine. The error wraps [tranca.ErrInvalid] where a policy is
+// not whole or there is no backend.
 func New(cfg Config) (*Engine, error) {
 	if cfg.Backends == nil || len(cfg.Backends.All()) == 0 {
 		return nil, fmt.Errorf("%w: an engine needs at least one backend", tranca.ErrInvalid)
 	}
-	if bad := policy.Validate(cfg.Policy); len(bad) > 0 {
-		return nil, fmt.Errorf("%w: policy: %w", tranca.ErrInvalid, errors.Join(bad...))
+	all, err := profiles(&cfg)
+	if err != nil {
+		return nil, err
 	}
-	cfg.Policy = cfg.Policy.Clone()
-	cfg.MaxInFlight = cmp.Or(max(cfg.MaxInFlight, 0), max(4, 2*runtime.NumCPU()))
-	cfg.MaxQueue = cmp.Or(max(cfg.MaxQueue, 0), 4096)
-	cfg.MaxSessions = cmp.Or(max(cfg.MaxSessions, 0), 64)
-	cfg.CreateTimeout = cmp.Or(cfg.CreateTimeout, 60*time.Second)
-	cfg.CloseTimeout = cmp.Or(cfg.CloseTimeout, 30*time.Second)
-	cfg.StreamGrace = cmp.Or(cfg.StreamGrace, 2*time.Second)
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
+	if cfg.DefaultTTL < 0 || cfg.DefaultIdleTimeout < 0 {
+		return nil, fmt.Errorf("%w: a session's time is negative", tranca.ErrInvalid)
 	}
+	cfg = cfg.withDefaults()
+	bound := need{int64(cfg.MaxSandboxes), cfg.MaxMemory, cfg.MaxMilliCPUs}
 	e := &Engine{
-		cfg: cfg, queue: newQueue(cfg.MaxInFlight, cfg.MaxQueue),
-		probes: newProbes(), digest: policy.Digest(cfg.Policy),
-		sessions: map[*Session]struct{}{},
+		cfg: cfg, profiles: all,
+		space:  newQueue(bound, cfg.MaxQueue),
+		flight: newQueue(need{places: int64(cfg.MaxInFlight)}, cfg.MaxQueue),
+		probes: newProbes(), stats: newCounters(), sessions: newRegistry(),
 	}
 	e.life, e.end = context.WithCancel(context.Background())
 	return e, nil
 }
 
-// Policy returns the operator's policy that is in force.
-func (e *Engine) Policy() tranca.Policy { return e.cfg.Policy.Clone() }
-
 // Run runs one request in a fresh sandbox; see [tranca.Runner]. If ctx ends
 // before the sandbox is made, nothing has run, and its error is returned.
 func (e *Engine) Run(ctx context.Context, req tranca.Request) (*tranca.Result, error) {
+	res, err := e.runOnce(ctx, req)
+	e.stats.ran(res, err)
+	return res, err
+}
+
+func (e *Engine) runOnce(ctx context.Context, req tranca.Request) (*tranca.Result, error) {
 	j, err := newJob(req)
+	if err != nil {
+		return nil, err
+	}
+	from, err := e.profile(req.Profile)
 	if err != nil {
 		return nil, err
 	}
@@ -120,15 +182,25 @@ func (e *Engine) Run(ctx context.Context, req tranca.Request) (*tranca.Result, e
 	defer e.running.Done()
 	ctx, cancel := e.tie(ctx)
 	defer cancel()
-	p, err := e.plan(ctx, req.Narrow)
+	p, err := e.plan(ctx, from, req.Narrow)
 	if err != nil {
 		return nil, err
 	}
+	held, err := e.reserve(ctx, &p.policy)
+	if err != nil {
+		return nil, err
+	}
+	defer held.free()
 	id := tranca.NewID()
 	if err := e.admit(ctx, id); err != nil {
 		return nil, err
 	}
-	defer e.queue.leave()
+	defer e.flight.leave(onePlace)
+	return e.runFresh(ctx, id, p, j)
+}
+
+// runFresh runs a job in a sandbox of its own.
+func (e *Engine) runFresh(ctx context.Context, id tranca.ID, p plan, j job) (*tranca.Result, error) {
 	before := snapshot(ctx, p.policy.Mounts)
 	b, err := e.create(ctx, id, p)
 	if err != nil {
@@ -164,29 +236,24 @@ func (e *Engine) tie(ctx context.Context) (context.Context, context.CancelFunc) 
 	return ctx, func() { untie(); cancel(nil) }
 }
 
-// admit waits for a turn.
-func (e *Engine) admit(ctx context.Context, id tranca.ID) error {
-	e.tell(tranca.Event{Kind: tranca.EventQueued, ID: id})
-	return e.queue.enter(ctx)
-}
-
 // Close refuses new work, ends what runs, closes all sessions and then the
 // backends, and returns when nothing is left. If ctx ends first its error is
 // returned, and the rest goes on.
 func (e *Engine) Close(ctx context.Context) error {
 	e.mu.Lock()
 	e.closed = true
-	open := make([]*Session, 0, len(e.sessions))
-	for s := range e.sessions {
-		open = append(open, s)
+	open := e.sessions.all()
+	if e.sweeper != nil {
+		e.sweeper.Stop()
 	}
 	e.mu.Unlock()
-	e.queue.close()
+	e.space.close()
+	e.flight.close()
 	e.end()
 	errs := make([]error, len(open))
 	var closing sync.WaitGroup
 	for i, s := range open {
-		closing.Go(func() { errs[i] = s.Close(ctx) })
+		closing.Go(func() { errs[i] = s.finish(ctx, closedSession("the engine was closed")) })
 	}
 	done := make(chan struct{})
 	go func() {

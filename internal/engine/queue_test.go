@@ -30,8 +30,8 @@ func waitFor(t *testing.T, q *queue, n int) {
 }
 
 func TestQueueIsFair(t *testing.T) {
-	q := newQueue(1, 10)
-	if err := q.enter(t.Context()); err != nil {
+	q := newQueue(onePlace, 10)
+	if err := q.enter(t.Context(), onePlace); err != nil {
 		t.Fatal(err)
 	}
 	var mu sync.Mutex
@@ -39,21 +39,21 @@ func TestQueueIsFair(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 10 {
 		all.Go(func() {
-			if err := q.enter(t.Context()); err != nil {
+			if err := q.enter(t.Context(), onePlace); err != nil {
 				t.Error(err)
 				return
 			}
 			mu.Lock()
 			order = append(order, i)
 			mu.Unlock()
-			q.leave()
+			q.leave(onePlace)
 		})
 		waitFor(t, q, i+1)
 	}
-	if err := q.enter(t.Context()); !errors.Is(err, tranca.ErrBusy) {
+	if err := q.enter(t.Context(), onePlace); !errors.Is(err, tranca.ErrBusy) {
 		t.Errorf("a full queue: %v", err)
 	}
-	q.leave()
+	q.leave(onePlace)
 	all.Wait()
 	if !slices.IsSorted(order) || len(order) != 10 {
 		t.Errorf("order %v", order)
@@ -61,15 +61,15 @@ func TestQueueIsFair(t *testing.T) {
 }
 
 func TestQueueCancelAndClose(t *testing.T) {
-	q := newQueue(1, 10)
-	if err := q.enter(t.Context()); err != nil {
+	q := newQueue(onePlace, 10)
+	if err := q.enter(t.Context(), onePlace); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	gone, closed := make(chan error, 1), make(chan error, 1)
-	go func() { gone <- q.enter(ctx) }()
+	go func() { gone <- q.enter(ctx, onePlace) }()
 	waitFor(t, q, 1)
-	go func() { closed <- q.enter(t.Context()) }()
+	go func() { closed <- q.enter(t.Context(), onePlace) }()
 	waitFor(t, q, 2)
 	cancel()
 	if err := <-gone; !errors.Is(err, context.Canceled) {
@@ -80,8 +80,8 @@ func TestQueueCancelAndClose(t *testing.T) {
 	if err := <-closed; !errors.Is(err, tranca.ErrClosed) {
 		t.Errorf("closed: %v", err)
 	}
-	q.leave()
-	if err := q.enter(t.Context()); !errors.Is(err, tranca.ErrClosed) {
+	q.leave(onePlace)
+	if err := q.enter(t.Context(), onePlace); !errors.Is(err, tranca.ErrClosed) {
 		t.Errorf("after it was closed: %v", err)
 	}
 }
@@ -89,7 +89,7 @@ func TestQueueCancelAndClose(t *testing.T) {
 // TestQueueNeverLosesAPlace lets many come, give up and leave at random.
 func TestQueueNeverLosesAPlace(t *testing.T) {
 	const places = 3
-	q := newQueue(places, 1000)
+	q := newQueue(need{places: places}, 1000)
 	var mu sync.Mutex
 	inside := 0
 	var all sync.WaitGroup
@@ -97,7 +97,7 @@ func TestQueueNeverLosesAPlace(t *testing.T) {
 		all.Go(func() {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i%7)*time.Millisecond)
 			defer cancel()
-			if q.enter(ctx) != nil {
+			if q.enter(ctx, onePlace) != nil {
 				return
 			}
 			mu.Lock()
@@ -110,14 +110,12 @@ func TestQueueNeverLosesAPlace(t *testing.T) {
 			mu.Lock()
 			inside--
 			mu.Unlock()
-			q.leave()
+			q.leave(onePlace)
 		})
 	}
 	all.Wait()
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.free != places || q.waiting.Len() != 0 {
-		t.Errorf("%d places are free, %d wait", q.free, q.waiting.Len())
+	if used, waiting := q.state(); used != (need{}) || waiting != 0 {
+		t.Errorf("%+v are held, %d wait", used, waiting)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 // run is one program in a box.
 type run struct {
 	b        *box
+	plan     plan
 	job      job
 	started  time.Time
 	out, err *capture
@@ -22,33 +23,37 @@ type run struct {
 	wall     *time.Timer
 	dir      string
 	env      map[string]string
+	proc     tranca.Process // nil where none was started
+	// kill ends the program, and all that it started where that can be told.
+	kill func(ctx context.Context, proc tranca.Process) error
 }
 
-// run starts the program, waits for its end or stops it, and says what came
+// run runs the only program of a box that is destroyed next.
+func (b *box) run(ctx context.Context, j job) (*tranca.Result, error) {
+	r := &run{b: b, plan: b.plan, job: j}
+	r.kill = func(ctx context.Context, _ tranca.Process) error { return b.kill(ctx) }
+	return r.do(ctx)
+}
+
+// do starts the program, waits for its end or stops it, and says what came
 // out. When it returns without an error the program is dead; what it left
 // behind may live until the box is killed or destroyed. An error means that
 // no program ran.
-func (b *box) run(ctx context.Context, j job) (*tranca.Result, error) {
-	return b.runIn(ctx, j, "", nil)
-}
-
-// runIn is run in another folder and with further variables.
-func (b *box) runIn(ctx context.Context, j job, dir string, env map[string]string) (*tranca.Result, error) {
-	limits := b.plan.policy.Limits
-	r := &run{b: b, job: j, dir: dir, env: env, over: make(chan struct{})}
+func (r *run) do(ctx context.Context) (*tranca.Result, error) {
+	limits := r.plan.policy.Limits
+	r.over = make(chan struct{})
 	over := sync.OnceFunc(func() { close(r.over) })
-	r.out = newCapture(limits.Output.Size, j.stdout, over)
-	r.err = newCapture(limits.Output.Size, j.stderr, over)
+	r.out = newCapture(limits.Output.Size, r.job.stdout, over)
+	r.err = newCapture(limits.Output.Size, r.job.stderr, over)
 	r.started = time.Now()
 	r.wall = time.NewTimer(limits.Wall)
 	defer r.wall.Stop()
-	b.runs++
-	res := b.result()
-	proc, stop, err := r.start(ctx)
+	res := r.b.result(r.plan)
+	stop, err := r.start(ctx)
 	switch {
 	case err == nil:
-		b.e.tell(tranca.Event{Kind: tranca.EventStarted, ID: res.ID, Backend: res.Backend})
-		r.watch(ctx, proc, res)
+		r.b.e.tell(tranca.Event{Kind: tranca.EventStarted, ID: res.ID, Backend: res.Backend})
+		r.watch(ctx, res)
 	case stop != "":
 		res.Exit = tranca.Exit{Code: -1, Reason: stop}
 		r.notStarted(ctx, res)
@@ -64,39 +69,42 @@ func (b *box) runIn(ctx context.Context, j job, dir string, env map[string]strin
 
 // start starts the program, within the wall clock. stop is set where the
 // clock or the caller ended the attempt.
-func (r *run) start(ctx context.Context) (proc tranca.Process, stop tranca.Reason, err error) {
-	startCtx, cancel := context.WithDeadline(ctx, r.started.Add(r.b.plan.policy.Limits.Wall))
+func (r *run) start(ctx context.Context) (stop tranca.Reason, err error) {
+	startCtx, cancel := context.WithDeadline(ctx, r.started.Add(r.plan.policy.Limits.Wall))
 	defer cancel()
 	dir := r.dir
 	if dir == "" {
-		dir = r.b.plan.policy.Workdir
+		dir = r.plan.policy.Workdir
 	}
 	var tried []string
 	for _, a := range r.job.tries(dir) {
+		var proc tranca.Process
 		proc, err = r.b.sb.Start(startCtx, tranca.Command{
 			Args: a.args, Env: r.env, Dir: r.dir, Stdin: a.stdin, Stdout: r.out, Stderr: r.err,
 		})
+		if err == nil {
+			r.proc = proc
+			return "", nil
+		}
 		if !errors.Is(err, tranca.ErrNotFound) {
 			break
 		}
 		tried = append(tried, a.args[0])
 	}
 	switch {
-	case err == nil:
-		return proc, "", nil
 	case ctx.Err() != nil:
-		return nil, tranca.EndClosed, err
+		return tranca.EndClosed, err
 	case startCtx.Err() != nil:
-		return nil, tranca.EndWall, err
+		return tranca.EndWall, err
 	case errors.Is(err, tranca.ErrNotFound) && r.job.language != "":
-		return nil, "", fmt.Errorf("%w: no interpreter for %s in the sandbox: looked for %v", tranca.ErrNotFound, r.job.language, tried)
+		return "", fmt.Errorf("%w: no interpreter for %s in the sandbox: looked for %v", tranca.ErrNotFound, r.job.language, tried)
 	}
-	return nil, "", err
+	return "", err
 }
 
 // notStarted ends what a start that was cut off may have left running.
 func (r *run) notStarted(ctx context.Context, res *tranca.Result) {
-	if err := r.b.kill(ctx); err != nil {
+	if err := r.kill(ctx, nil); err != nil {
 		fail(res, "the sandbox could not be stopped: "+err.Error())
 	}
 }
@@ -110,16 +118,16 @@ type waited struct {
 }
 
 // watch waits for the end of the program, or stops it, and settles the reason.
-func (r *run) watch(ctx context.Context, proc tranca.Process, res *tranca.Result) {
+func (r *run) watch(ctx context.Context, res *tranca.Result) {
 	waitCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	done := make(chan waited, 1)
 	go func() {
-		exit, err := proc.Wait(waitCtx)
+		exit, err := r.proc.Wait(waitCtx)
 		done <- waited{exit: exit, err: err}
 	}()
 	over := r.over
-	if r.b.plan.policy.Limits.Output.OnExceed != tranca.ExceedKill {
+	if r.plan.policy.Limits.Output.OnExceed != tranca.ExceedKill {
 		over = nil
 	}
 	var end waited
@@ -153,9 +161,9 @@ func (r *run) watch(ctx context.Context, proc tranca.Process, res *tranca.Result
 	}
 }
 
-// stop kills everything in the box and returns how the program ended.
+// stop kills the program and returns how it ended.
 func (r *run) stop(ctx context.Context, done <-chan waited) waited {
-	killed := r.b.kill(ctx)
+	killed := r.kill(ctx, r.proc)
 	timer := time.NewTimer(r.b.e.cfg.CloseTimeout)
 	defer timer.Stop()
 	if killed != nil {

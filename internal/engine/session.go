@@ -4,178 +4,292 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
+	"time"
+	"unicode/utf8"
 
 	"tranca"
 	"tranca/internal/policy"
 )
 
-// Session is one sandbox for more than one run. What a run leaves running is
-// killed at its end; what it leaves in files stays for the next. Safe for
-// concurrent use: runs are done one after another.
+// Bounds of a session's metadata.
+const (
+	maxMetadata   = 64
+	maxMetaKey    = 128  // bytes
+	maxMetaValue  = 4096 // bytes
+	maxTagBytes   = 256
+	maxSessionEnv = 256
+)
+
+// Session is one sandbox that lives: for several runs, which find each other's
+// files, and for programs that outlive the call that started them. It ends when
+// it is closed, when its time or its idle time is over, when its machine dies,
+// or with the engine. Safe for concurrent use.
+//
+// The policy's ceilings (memory, CPU time, processes, disk) hold over all of
+// its programs together, and one that ends programs ends all of them. Wall
+// clock and output are each program's own.
 type Session struct {
-	e    *Engine
-	box  *box
-	turn chan struct{} // holds a token while something runs
+	e       *Engine
+	box     *box
+	held    *share
+	profile string
+	created time.Time
+	meta    map[string]string
+	turns   *queue // of runs
 
-	// gone is set, with turn held, when the sandbox can't be used again. A
-	// sandbox that failed is never replaced by a fresh one in silence.
-	gone error
-
-	// life ends when Close is called, and ends what runs.
+	// life ends, with the reason as its cause, when the session does, and ends
+	// what runs.
 	life    context.Context
-	end     context.CancelFunc
+	end     context.CancelCauseFunc
 	closing sync.Once
-	lost    error
+	lost    error // of the destruction
+	// waits ends when the sandbox is destroyed, and with it what would wait for
+	// it in vain.
+	waits    context.Context
+	endWaits context.CancelFunc
+
+	mu      sync.Mutex
+	gone    error // a *goneError once it has ended
+	failed  bool  // by itself, and not by its owner
+	expires time.Time
+	ttl     time.Duration // that expires was reckoned by
+	idle    time.Duration
+	touched time.Time
+	calls   int // under way: the session is not idle
+	quiet   signal
+	env     map[string]string
+	runs    int // that were begun
+	programs
 }
 
-// Open makes a sandbox for several runs; n narrows the policy for all of
-// them. The caller closes it. Errors are those of Run, and
-// [tranca.ErrBusy] where too many sessions are open.
-func (e *Engine) Open(ctx context.Context, n tranca.Narrowing) (*Session, error) {
-	if err := e.begin(); err != nil {
-		return nil, err
-	}
-	defer e.running.Done()
-	if err := e.reserve(); err != nil {
-		return nil, err
-	}
-	s, err := e.open(ctx, n)
-	e.mu.Lock()
-	e.opening--
-	closed := e.closed
-	if err == nil {
-		e.sessions[s] = struct{}{}
-	}
-	e.mu.Unlock()
-	if err == nil && closed {
-		// Close has already looked through the open sessions.
-		return nil, errors.Join(errClosed(), s.Close(ctx))
+// OpenOptions say what a session is made from. The zero value is a session by
+// the first profile with the configuration's times.
+type OpenOptions struct {
+	// Profile names one of the operator's policies; empty is the first.
+	Profile string
+	// Narrow takes from it, for all that runs in the session.
+	Narrow tranca.Narrowing
+	// TTL is how long the session lives unless it is kept alive, IdleTimeout how
+	// long while nothing is asked of it. 0 is what the configuration says; less,
+	// or more than the longest, is [tranca.ErrInvalid].
+	TTL, IdleTimeout time.Duration
+	// Metadata is the owner's: at most 64 entries, keys of 1 to 128 bytes and
+	// values of up to 4096, all UTF-8.
+	Metadata map[string]string
+}
+
+// Open makes a sandbox that lives for a session, after those who came before.
+// The caller closes it. Errors are those of Run; an unknown profile is
+// [tranca.ErrNotFound].
+func (e *Engine) Open(ctx context.Context, o OpenOptions) (*Session, error) {
+	s, err := e.open(ctx, o)
+	if err != nil {
+		e.stats.notOpened(err)
 	}
 	return s, err
 }
 
-// reserve takes one of the places for sessions.
-func (e *Engine) reserve() error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if len(e.sessions)+e.opening >= e.cfg.MaxSessions {
-		return fmt.Errorf("%w: %d sessions are open: close one first", tranca.ErrBusy, len(e.sessions)+e.opening)
-	}
-	e.opening++
-	return nil
-}
-
-func (e *Engine) open(ctx context.Context, n tranca.Narrowing) (*Session, error) {
-	ctx, cancel := e.tie(ctx)
-	defer cancel()
-	p, err := e.plan(ctx, n)
+func (e *Engine) open(ctx context.Context, o OpenOptions) (*Session, error) {
+	from, err := e.profile(o.Profile)
 	if err != nil {
 		return nil, err
 	}
+	if err := e.checkTimes(&o); err != nil {
+		return nil, err
+	}
+	if err := checkMetadata(o.Metadata); err != nil {
+		return nil, err
+	}
+	if err := e.begin(); err != nil {
+		return nil, err
+	}
+	defer e.running.Done()
+	tied, cancel := e.tie(ctx)
+	defer cancel()
+	s, err := e.makeSession(tied, from, o)
+	if err != nil {
+		return nil, err
+	}
+	e.mu.Lock()
+	closed := e.closed
+	e.sessions.add(s)
+	e.mu.Unlock()
+	e.stats.add(func(c *Stats) { c.Sessions++; c.SessionsOpened++ })
+	if closed {
+		// Close has already looked through the open sessions.
+		return nil, errors.Join(errClosed(), s.finish(ctx, closedSession("the engine was closed")))
+	}
+	e.watch(s)
+	return s, nil
+}
+
+// checkTimes fills in the times that were left out and refuses others.
+func (e *Engine) checkTimes(o *OpenOptions) error {
+	ttl, err := e.ttl(o.TTL)
+	if err != nil {
+		return err
+	}
+	o.TTL = ttl
+	if o.IdleTimeout < 0 {
+		return fmt.Errorf("%w: an idle time of %s", tranca.ErrInvalid, o.IdleTimeout)
+	}
+	if o.IdleTimeout == 0 {
+		o.IdleTimeout = e.cfg.DefaultIdleTimeout
+	}
+	return nil
+}
+
+// ttl returns the time that a session may live; 0 is for ever.
+func (e *Engine) ttl(asked time.Duration) (time.Duration, error) {
+	switch most := e.cfg.MaxTTL; {
+	case asked < 0:
+		return 0, fmt.Errorf("%w: a time to live of %s", tranca.ErrInvalid, asked)
+	case asked == 0:
+		return e.cfg.DefaultTTL, nil
+	case most > 0 && asked > most:
+		return 0, fmt.Errorf("%w: a time to live of %s: at most %s can be asked for; keep the sandbox alive meanwhile", tranca.ErrInvalid, asked, most)
+	}
+	return asked, nil
+}
+
+func checkMetadata(meta map[string]string) error {
+	if len(meta) > maxMetadata {
+		return fmt.Errorf("%w: %d entries of metadata: at most %d can be given", tranca.ErrInvalid, len(meta), maxMetadata)
+	}
+	for k, v := range meta {
+		if len(k) == 0 || len(k) > maxMetaKey || len(v) > maxMetaValue || !utf8.ValidString(k) || !utf8.ValidString(v) {
+			return fmt.Errorf("%w: metadata %.40q: a key has 1 to %d bytes of UTF-8 and a value at most %d", tranca.ErrInvalid, k, maxMetaKey, maxMetaValue)
+		}
+	}
+	return nil
+}
+
+func (e *Engine) makeSession(ctx context.Context, from *profile, o OpenOptions) (*Session, error) {
+	p, err := e.plan(ctx, from, o.Narrow)
+	if err != nil {
+		return nil, err
+	}
+	held, err := e.reserve(ctx, &p.policy)
+	if err != nil {
+		return nil, err
+	}
+	b, err := e.makeBox(ctx, p)
+	if err != nil {
+		held.free()
+		return nil, err
+	}
+	now := time.Now()
+	s := &Session{
+		e: e, box: b, held: held, profile: from.name, created: now, meta: maps.Clone(o.Metadata),
+		turns: newQueue(need{places: int64(e.cfg.MaxSessionRuns)}, e.cfg.MaxQueue),
+		idle:  o.IdleTimeout, touched: now, ttl: o.TTL,
+	}
+	if o.TTL > 0 {
+		s.expires = now.Add(o.TTL)
+	}
+	s.life, s.end = context.WithCancelCause(context.Background())
+	s.waits, s.endWaits = context.WithCancel(context.Background())
+	return s, nil
+}
+
+func (e *Engine) makeBox(ctx context.Context, p plan) (*box, error) {
 	id := tranca.NewID()
 	if err := e.admit(ctx, id); err != nil {
 		return nil, err
 	}
-	defer e.queue.leave()
-	b, err := e.create(ctx, id, p)
-	if err != nil {
-		return nil, err
-	}
-	s := &Session{e: e, box: b, turn: make(chan struct{}, 1)}
-	s.life, s.end = context.WithCancel(context.Background())
-	return s, nil
+	defer e.flight.leave(onePlace)
+	return e.create(ctx, id, p)
 }
 
 // ID names the session's sandbox.
 func (s *Session) ID() tranca.ID { return s.box.sb.ID() }
 
-// Run runs one request in the session's sandbox, after those that came
-// before. Its Narrow may lower Wall and Output, add variables and choose the
-// folder; everything else was settled when the session was opened. The error
-// wraps [tranca.ErrClosed] after Close, and [tranca.ErrGone] once the sandbox
-// has failed.
-func (s *Session) Run(ctx context.Context, req tranca.Request) (*tranca.Result, error) {
-	j, err := newJob(req)
-	if err != nil {
-		return nil, err
+// Info returns what is known of the session. It does not count as a use of it.
+func (s *Session) Info() tranca.SandboxInfo {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := &s.box.plan
+	meta := maps.Clone(s.meta)
+	if meta == nil {
+		meta = map[string]string{}
 	}
-	if err := s.e.begin(); err != nil {
-		return nil, err
+	return tranca.SandboxInfo{
+		ID: s.ID(), Profile: s.profile, Backend: p.backend.Name(), Isolation: p.level,
+		Policy:      tranca.PolicyRef{Source: p.policy.Source, Digest: p.digest},
+		Enforcement: s.box.statement, Created: s.created, Expires: s.expires,
+		IdleTimeoutMS: s.idle.Milliseconds(), Metadata: meta, Processes: s.active,
 	}
-	defer s.e.running.Done()
-	ctx, cancel := s.e.tie(ctx)
-	defer cancel()
-	if err := s.enter(ctx); err != nil {
-		return nil, err
-	}
-	defer func() { <-s.turn }()
-	narrowed, err := s.narrow(req.Narrow)
-	if err != nil {
-		return nil, err
-	}
-	if err := s.e.admit(ctx, s.ID()); err != nil {
-		return nil, err
-	}
-	defer s.e.queue.leave()
-	return s.run(ctx, j, narrowed, req.Narrow)
 }
 
-// enter waits until nothing else runs in the session.
-func (s *Session) enter(ctx context.Context) error {
-	select {
-	case s.turn <- struct{}{}:
-	case <-s.life.Done():
-		return fmt.Errorf("%w: the session", tranca.ErrClosed)
-	case <-ctx.Done():
-		return context.Cause(ctx)
+// KeepAlive lets the session end so long from now, be that later or earlier
+// than before; 0 is the configuration's time. Errors wrap [tranca.ErrInvalid] or
+// [tranca.ErrGone].
+func (s *Session) KeepAlive(ttl time.Duration) (tranca.SandboxInfo, error) {
+	ttl, err := s.e.ttl(ttl)
+	if err != nil {
+		return tranca.SandboxInfo{}, err
 	}
-	if s.gone != nil {
-		<-s.turn
-		return s.gone
+	done, err := s.use()
+	if err != nil {
+		return tranca.SandboxInfo{}, err
 	}
+	defer done()
+	s.mu.Lock()
+	s.ttl, s.expires = ttl, time.Time{}
+	if ttl > 0 {
+		s.expires = time.Now().Add(ttl)
+	}
+	s.mu.Unlock()
+	s.e.watch(s)
+	return s.Info(), nil
+}
+
+// SetEnv changes the environment of programs that are started later. A name
+// that the policy sets is [tranca.ErrRefused]; removing one that is not set is
+// nothing.
+func (s *Session) SetEnv(set map[string]string, unset []string) error {
+	done, err := s.use()
+	if err != nil {
+		return err
+	}
+	defer done()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	env := maps.Clone(s.env)
+	if env == nil {
+		env = map[string]string{}
+	}
+	for _, name := range unset {
+		delete(env, name)
+	}
+	maps.Copy(env, set)
+	if _, problems := policy.Narrow(s.box.plan.policy, tranca.Narrowing{Env: env}); len(problems) > 0 {
+		return &tranca.RefusalError{Problems: problems}
+	}
+	s.env = env
 	return nil
-}
-
-// run runs with the turn held.
-func (s *Session) run(ctx context.Context, j job, p plan, n tranca.Narrowing) (*tranca.Result, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(s.life, cancel)()
-	b := *s.box
-	b.plan = p
-	before := snapshot(ctx, p.policy.Mounts)
-	res, err := b.runIn(ctx, j, n.Workdir, n.Env)
-	s.box.runs = b.runs
-	if killed := s.box.kill(ctx); killed != nil {
-		s.gone = fmt.Errorf("%w: the session's sandbox could not be stopped: %w", tranca.ErrGone, killed)
-		if res != nil {
-			fail(res, s.gone.Error())
-		}
-	}
-	if err != nil {
-		return nil, errors.Join(err, s.gone)
-	}
-	if res.Exit.Reason == tranca.EndError && s.gone == nil {
-		s.gone = fmt.Errorf("%w: the session's sandbox failed in an earlier run: open a new one", tranca.ErrGone)
-	}
-	if b.runs > 1 {
-		res.Notes = append(res.Notes, "files of an earlier run in this sandbox stay, and stay charged to its memory and disk")
-	}
-	before.into(ctx, res)
-	return res, nil
 }
 
 // narrow returns the plan of one run. Only what the engine itself enforces
 // can still be narrowed once the sandbox is made.
-func (s *Session) narrow(n tranca.Narrowing) (plan, error) {
+func (s *Session) narrow(n tranca.Narrowing) (plan, map[string]string, error) {
 	p := s.box.plan
+	s.mu.Lock()
+	env := s.env
+	s.mu.Unlock()
+	if len(env) > 0 {
+		env = maps.Clone(env)
+		maps.Copy(env, n.Env)
+		n.Env = env
+	}
 	if empty(n) {
-		return p, nil
+		return p, nil, nil
 	}
 	narrowed, problems := policy.Narrow(p.policy, n)
 	if len(problems) > 0 {
-		return plan{}, &tranca.RefusalError{Problems: problems}
+		return plan{}, nil, &tranca.RefusalError{Problems: problems}
 	}
 	// What was settled when the session was opened may be asked for again.
 	settled := p.policy.Clone()
@@ -183,26 +297,8 @@ func (s *Session) narrow(n tranca.Narrowing) (plan, error) {
 	settled.Env, settled.Workdir = narrowed.Env, narrowed.Workdir
 	digest := policy.Digest(narrowed)
 	if policy.Digest(settled) != digest {
-		return plan{}, fmt.Errorf("%w: only wall-clock time, output, environment and folder can be narrowed for one run of a session; narrow the rest when it is opened", tranca.ErrInvalid)
+		return plan{}, nil, fmt.Errorf("%w: only wall-clock time, output, environment and folder can be narrowed for one run of a session; narrow the rest when it is opened", tranca.ErrInvalid)
 	}
 	p.policy, p.digest = narrowed, digest
-	return p, nil
-}
-
-// Close ends what runs and destroys the sandbox. Idempotent. It takes its own
-// time, whatever ctx says: nothing may stay behind.
-func (s *Session) Close(ctx context.Context) error {
-	s.closing.Do(func() {
-		s.end()
-		s.turn <- struct{}{}
-		defer func() { <-s.turn }()
-		if s.gone == nil {
-			s.gone = fmt.Errorf("%w: the session", tranca.ErrClosed)
-		}
-		s.lost = s.box.destroy(ctx)
-		s.e.mu.Lock()
-		delete(s.e.sessions, s)
-		s.e.mu.Unlock()
-	})
-	return s.lost
+	return p, n.Env, nil
 }

@@ -18,7 +18,7 @@ import (
 
 func openSession(t *testing.T, w *world, n tranca.Narrowing) *engine.Session {
 	t.Helper()
-	s, err := w.Open(t.Context(), n)
+	s, err := w.Open(t.Context(), engine.OpenOptions{Narrow: n})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,10 +165,12 @@ func TestDeadSession(t *testing.T) {
 }
 
 func TestManySessions(t *testing.T) {
-	w := setup(t, fake.Options{}, func(c *engine.Config) { c.MaxSessions = 2 })
+	w := setup(t, fake.Options{}, func(c *engine.Config) { c.MaxSandboxes = 2 })
 	first := openSession(t, w, tranca.Narrowing{})
 	openSession(t, w, tranca.Narrowing{})
-	if _, err := w.Open(t.Context(), tranca.Narrowing{}); !errors.Is(err, tranca.ErrBusy) {
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+	defer cancel()
+	if _, err := w.Open(ctx, engine.OpenOptions{}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a third of two: %v", err)
 	}
 	if err := first.Close(t.Context()); err != nil {

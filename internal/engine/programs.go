@@ -1,0 +1,155 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"tranca"
+)
+
+// programs is what runs in a session. The session's mutex guards it.
+type programs struct {
+	active  int // being started or running: runs and processes
+	runners int // calls that start or run a program, for which the end waits
+	starts  int // programs that were ever begun
+	// cleaning is closed when a kill of everything is over. Nothing is started
+	// meanwhile: it would be killed too.
+	cleaning chan struct{}
+	changed  signal
+
+	list  []*Process // oldest first
+	last  int        // the number of the latest
+	ended int        // of those in list
+}
+
+// program is one place among the programs of a session.
+type program struct {
+	s      *Session
+	begun  int  // which one it is
+	beside bool // another one ran when it began
+}
+
+// join takes a place for a program.
+func (s *Session) join(ctx context.Context) (*program, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.gone == nil && s.cleaning != nil {
+		wait := s.cleaning
+		s.mu.Unlock()
+		select {
+		case <-wait:
+		case <-ctx.Done():
+		}
+		s.mu.Lock()
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+	}
+	switch {
+	case s.gone != nil:
+		return nil, s.gone
+	case s.active >= s.e.cfg.MaxProcesses:
+		return nil, fmt.Errorf("%w: %d programs run in the sandbox: wait for one to end, or end one", tranca.ErrBusy, s.active)
+	}
+	s.active++
+	s.runners++
+	s.starts++
+	return &program{s: s, begun: s.starts, beside: s.active > 1}, nil
+}
+
+// settled says that the call which began the program no longer works on it.
+func (p *program) settled() {
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	p.s.runners--
+	if p.s.runners == 0 {
+		p.s.quiet.tell()
+	}
+}
+
+// shared reports whether another program ran at the same time, so that the
+// counters were not this one's alone.
+func (p *program) shared() bool {
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	return p.beside || p.s.starts > p.begun
+}
+
+// alone keeps others from starting where this is the only program, until the
+// function that it returns is called.
+func (p *program) alone() (release func(), ok bool) {
+	s := p.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.cleaning != nil { // another one's, which has left meanwhile
+		wait := s.cleaning
+		s.mu.Unlock()
+		<-wait
+		s.mu.Lock()
+	}
+	if s.active > 1 {
+		return nil, false
+	}
+	done := make(chan struct{})
+	s.cleaning = done
+	return func() {
+		s.mu.Lock()
+		s.cleaning = nil
+		s.mu.Unlock()
+		close(done)
+	}, true
+}
+
+// kill ends the program. Where no other one runs, everything in the sandbox is
+// killed. Otherwise that is its process group and itself, should it have left
+// the group; more can't be told apart from what belongs to others. proc is nil
+// where the program was not started.
+func (p *program) kill(ctx context.Context, proc tranca.Process) error {
+	if release, ok := p.alone(); ok {
+		defer release()
+		return p.s.box.kill(ctx)
+	}
+	if proc == nil {
+		return nil // a start that was given up leaves nothing: the sandbox sees to it
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.s.e.cfg.CloseTimeout)
+	defer cancel()
+	group := proc.SignalGroup(ctx, tranca.SIGKILL)
+	if err := proc.Signal(ctx, tranca.SIGKILL); err != nil && !ended(err) {
+		return err
+	}
+	if group != nil && !ended(group) {
+		p.s.e.cfg.Logger.DebugContext(ctx, "a process group was not killed", "id", p.s.ID(), "error", group)
+	}
+	return nil
+}
+
+// leave gives up the place. With sweep, what the program left running is killed
+// where no other one runs; where others do, its group is, as far as it can
+// still be named.
+func (p *program) leave(ctx context.Context, proc tranca.Process, sweep bool) error {
+	s := p.s
+	var err error
+	if sweep {
+		err = p.sweep(ctx, proc)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.active--
+	return err
+}
+
+func (p *program) sweep(ctx context.Context, proc tranca.Process) error {
+	if release, ok := p.alone(); ok {
+		defer release()
+		return p.s.box.kill(ctx)
+	}
+	if proc == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	_ = proc.SignalGroup(ctx, tranca.SIGKILL) // it has ended: this is for what it left
+	return nil
+}
