@@ -125,7 +125,7 @@ type testCase struct {
 }
 
 func allCases() []testCase {
-	return slices.Concat(reportCases(), runningCases(), streamCases(), fileCases(), limitCases(), lifeCases())
+	return slices.Concat(reportCases(), runningCases(), severalCases(), streamCases(), fileCases(), limitCases(), lifeCases())
 }
 
 // suite is what a test works with.

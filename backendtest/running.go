@@ -104,7 +104,6 @@ func runningCases() []testCase {
 		{"BadCommands", testBadCommands, nil},
 		{"WaitAgain", testWaitAgain, nil},
 		{"StartCancelled", testStartCancelled, nil},
-		{"Several", testSeveral, []Ability{RunsSeveral}},
 	}
 }
 
@@ -281,23 +280,6 @@ func testStartCancelled(s *suite) {
 	cancel() // it bounds the start, not the program
 	r.Process = p
 	if exit := r.wait(); exit != exited(5) {
-		s.Errorf("%+v", exit)
-	}
-}
-
-func testSeveral(s *suite) {
-	b := s.create()
-	first, second := b.start(s.command("sleep", "3600")), b.start(s.command("exit", "6"))
-	if exit := second.wait(); exit != exited(6) {
-		s.Errorf("beside another: %+v", exit)
-	}
-	if first.PID() == second.PID() {
-		s.Errorf("both have process id %d", first.PID())
-	}
-	if err := first.Signal(s.context(), tranca.SIGKILL); err != nil {
-		s.Error(err)
-	}
-	if exit := first.wait(); exit != signaled(9) {
 		s.Errorf("%+v", exit)
 	}
 }

@@ -20,6 +20,7 @@ const holdOpen = 500 * time.Millisecond
 type proc struct {
 	s       *sandbox
 	pid     int
+	started bool // by Start, and not by another process
 	args    []string
 	env     map[string]string
 	dir     string
@@ -125,6 +126,9 @@ func (p *proc) leave() {
 	p.s.mu.Lock()
 	defer p.s.mu.Unlock()
 	delete(p.s.procs, p)
+	if p.started {
+		p.s.started--
+	}
 	p.s.changed.Broadcast()
 }
 

@@ -20,6 +20,7 @@ type sandbox struct {
 
 	mu      sync.Mutex
 	procs   map[*proc]struct{}
+	started int        // of procs, those that Start started
 	changed *sync.Cond // a process has ended
 	nextPID int
 	closed  bool
@@ -78,22 +79,35 @@ func (s *sandbox) Start(ctx context.Context, cmd tranca.Command) (tranca.Process
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || s.failed {
-		return nil, fmt.Errorf("%w: sandbox %s", tranca.ErrGone, s.ID())
+	for s.limit != "" && s.started > 0 && !s.closed && !s.failed {
+		s.changed.Wait() // what a limit ends is still dying
 	}
-	if len(s.procs) == 0 {
+	switch {
+	case s.closed || s.failed:
+		return nil, fmt.Errorf("%w: sandbox %s", tranca.ErrGone, s.ID())
+	case s.started >= maxPrograms:
+		return nil, fmt.Errorf("%w: %d programs are running, which is the most", tranca.ErrBusy, s.started)
+	case s.started == 0:
 		s.cpu, s.mem, s.memPeak, s.pidPeak, s.hit, s.limit = 0, 0, 0, 0, nil, ""
 	}
 	p := newProc(s, cmd, dir)
+	p.started = true
+	s.started++
 	s.addLocked(p)
 	go p.run(main)
 	return p, nil
 }
 
+// maxPrograms bounds the programs that run at one moment.
+const maxPrograms = 64
+
 // check refuses commands that no kernel could start.
 func check(cmd tranca.Command) error {
 	if len(cmd.Args) == 0 {
 		return fmt.Errorf("%w: no program", tranca.ErrInvalid)
+	}
+	if cmd.Terminal != nil {
+		return fmt.Errorf("%w: the fake has no terminals", tranca.ErrUnsupported)
 	}
 	words := append([]string{cmd.Dir}, cmd.Args...)
 	for name, value := range cmd.Env {
@@ -170,6 +184,7 @@ func (s *sandbox) Close(context.Context) error {
 func (s *sandbox) fail() {
 	s.mu.Lock()
 	s.failed = true
+	s.changed.Broadcast()
 	s.mu.Unlock()
 }
 

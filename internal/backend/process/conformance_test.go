@@ -39,7 +39,6 @@ func TestProcess(t *testing.T) {
 	}
 	expect := backendtest.Expect{
 		Environment: []string{"HOME", "LANG", "LOGNAME", "PATH", "TMPDIR", "USER"},
-		Lacks:       []backendtest.Ability{backendtest.RunsSeveral},
 	}
 	for item, abilities := range lacking {
 		if !report.Holds(item) {
@@ -71,7 +70,7 @@ func TestSubprocess(t *testing.T) {
 		Lacks: []backendtest.Ability{
 			backendtest.EndsByMemory, backendtest.BoundsTreeMemory, backendtest.BoundsTreeCPU,
 			backendtest.BoundsProcesses, backendtest.SeesProcessLimit, backendtest.BoundsDisk,
-			backendtest.BoundsInodes, backendtest.CountsUsage, backendtest.OwnWorkdir, backendtest.RunsSeveral,
+			backendtest.BoundsInodes, backendtest.CountsUsage, backendtest.OwnWorkdir,
 		},
 		Policy: func(p *tranca.Policy) {
 			p.Floor, p.Backend = tranca.LevelSubprocess, process.SubprocessName

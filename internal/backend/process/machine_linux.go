@@ -47,8 +47,6 @@ type box struct {
 	cpuSpent bool
 	agentPID int  // 0 once reaped
 	used     bool // a program was begun
-	seen     machine.Observation
-	seenAt   time.Time // zero if nothing was seen since Begin
 
 	begun   chan struct{} // closed and replaced by Begin: wakes the watch
 	closing chan struct{}
@@ -76,7 +74,6 @@ func (b *box) Begin(ctx context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.hit, b.told, b.cpuSpent = map[tranca.LimitHit]bool{}, false, false
-	b.seenAt = time.Time{}
 	select {
 	case <-b.limit:
 	default:
@@ -86,23 +83,10 @@ func (b *box) Begin(ctx context.Context) error {
 	return nil
 }
 
-// Observe reads the counters of the kernel, not the agent's word. What was
-// read less than a millisecond ago is not read again: at the end of a program
-// it is asked twice.
+// Observe reads the counters of the kernel, not the agent's word.
 func (b *box) Observe(ctx context.Context) (machine.Observation, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.seenAt.IsZero() && time.Since(b.seenAt) < time.Millisecond {
-		return b.seen, nil
-	}
-	o, err := b.observe()
-	if err == nil {
-		b.seen, b.seenAt = o, time.Now()
-	}
-	return o, err
-}
-
-func (b *box) observe() (machine.Observation, error) {
 	o := machine.Observation{Usage: tranca.Usage{CPU: -1, MemoryPeak: -1, ProcessesPeak: -1}}
 	b.sampleSpace()
 	if b.group != nil {

@@ -32,6 +32,7 @@ type process struct {
 	pumps     sync.WaitGroup
 
 	done chan struct{}
+	seen *seen       // set with exit, nil if it never started
 	exit tranca.Exit // set before done is closed
 	err  error
 }
@@ -118,7 +119,7 @@ func (p *process) supervise() {
 	if r := p.exit.Reason; r == tranca.EndCPU || r == tranca.EndMemory {
 		p.sb.passed(p.spell, r)
 	}
-	p.sb.release(p, p.exit.Signal)
+	p.sb.release(p)
 	close(p.done)
 }
 
@@ -136,6 +137,7 @@ type ending struct {
 // seen is what the machine had counted, or why it can't be known.
 type seen struct {
 	machine.Observation
+	at  time.Time
 	err error
 }
 
@@ -143,11 +145,12 @@ type seen struct {
 func (p *process) look() *seen {
 	ctx, cancel := context.WithTimeout(context.Background(), observeTimeout)
 	defer cancel()
+	at := time.Now()
 	obs, err := p.sb.m.Observe(ctx)
 	if obs.Limit == "" {
 		obs.Limit = p.sb.reasonOf(p.spell)
 	}
-	return &seen{obs, err}
+	return &seen{obs, at, err}
 }
 
 // errDrained is the ending of a program that was killed and whose end did not
@@ -249,6 +252,7 @@ func (p *process) verdict(limit tranca.Reason, e ending) (tranca.Exit, error) {
 		exit.Signal = tranca.Signal(e.event.Signal)
 	}
 	limit, seen := p.counted(limit, e)
+	p.seen = seen
 	if limit == "" && seen.err == nil && exit.Signal == tranca.SIGXCPU && p.sb.mayHaveSpent(seen.Usage.CPU) {
 		limit = tranca.EndCPU
 	}

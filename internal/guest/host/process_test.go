@@ -316,6 +316,7 @@ func TestFileSizeHit(t *testing.T) {
 	if got.exit != signaled(tranca.SIGXFSZ) {
 		t.Fatalf("to a file: %v", got.exit)
 	}
+	time.Sleep(2 * time.Millisecond) // what was counted at the end is stale by then
 	m.set(machineCounts{usage: tranca.Usage{Hit: []tranca.LimitHit{tranca.HitPIDs, tranca.HitOutput}}})
 	u, err := sb.Usage(within(t))
 	want := []tranca.LimitHit{tranca.HitPIDs, tranca.HitFileSize, tranca.HitOutput}

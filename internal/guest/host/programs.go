@@ -13,7 +13,7 @@ import (
 type spell struct {
 	limited chan struct{} // closed when such a limit was told
 	reason  tranca.Reason // set before limited is closed
-	several bool// more than one program was started; sb.mu guards it
+	several bool          // more than one program was started; sb.mu guards it
 }
 
 // programs is what runs in a sandbox, guarded by its mutex.
@@ -24,6 +24,8 @@ type programs struct {
 	beginning bool
 	// killing counts those who kill all programs at this moment.
 	killing int
+	// last is what was counted at the end of the program that ended last.
+	last *seen
 	// changed is closed when a Start that waits should look again; nil where
 	// none waits.
 	changed chan struct{}
@@ -115,13 +117,13 @@ func (sb *sandbox) begin(ctx context.Context) error {
 	return nil
 }
 
-// release forgets p, which a signal has ended, or 0. The sandbox is idle after
-// the last one.
-func (sb *sandbox) release(p *process, sig tranca.Signal) {
+// release forgets p. The sandbox is idle after the last one.
+func (sb *sandbox) release(p *process) {
 	sb.mu.Lock()
 	defer sb.mu.Unlock()
 	delete(sb.programs.running, p)
-	sb.fileTooBig = sb.fileTooBig || sig == tranca.SIGXFSZ
+	sb.programs.last = p.seen
+	sb.fileTooBig = sb.fileTooBig || p.exit.Signal == tranca.SIGXFSZ
 	sb.programs.news()
 }
 

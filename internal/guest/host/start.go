@@ -31,7 +31,7 @@ func (sb *sandbox) Start(ctx context.Context, cmd tranca.Command) (tranca.Proces
 		err = p.start(ctx, req)
 	}
 	if err != nil {
-		sb.release(p, 0)
+		sb.release(p)
 		close(p.done) // of a Kill that came meanwhile
 		return nil, err
 	}
