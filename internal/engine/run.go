@@ -52,7 +52,7 @@ func (r *run) do(ctx context.Context) (*tranca.Result, error) {
 	stop, err := r.start(ctx)
 	switch {
 	case err == nil:
-		r.b.e.tell(tranca.Event{Kind: tranca.EventStarted, ID: res.ID, Backend: res.Backend})
+		r.b.e.tellBoth(ctx, tranca.Event{Kind: tranca.EventStarted, ID: res.ID, Backend: res.Backend})
 		r.watch(ctx, res)
 	case stop != "":
 		res.Exit = tranca.Exit{Code: -1, Reason: stop}
