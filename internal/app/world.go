@@ -12,7 +12,6 @@ import (
 	"tranca/internal/cli"
 	"tranca/internal/engine"
 	"tranca/internal/guest/image"
-	"tranca/internal/mcp"
 	"tranca/internal/policyfile"
 )
 
@@ -63,40 +62,10 @@ func probe(ctx context.Context) []cli.Probed {
 	return probed
 }
 
-// agentReady is how many sandboxes wait for an agent's next call: one agent
-// makes one call at a time.
-const agentReady = 1
-
 // closeProbed frees what a backend holds, in a time of its own: a Ctrl-C that
 // ends the probe must not leave its lock and control groups behind.
 func closeProbed(ctx context.Context, b tranca.Backend) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	return b.Close(ctx)
-}
-
-// serveMCP serves one agent over standard input and output.
-func serveMCP(ctx context.Context, setup cli.MCPSetup) error {
-	logger := slog.New(slog.NewTextHandler(setup.Log, nil))
-	e, err := Engine(setup.Policy, logger, agentReady)
-	if err != nil {
-		return err
-	}
-	server, err := mcp.New(mcp.Config{
-		Version: setup.Version, Policy: setup.Policy, Narrow: setup.Narrow,
-		Runner: e,
-		OpenSession: func(ctx context.Context) (mcp.Session, error) {
-			s, err := e.Open(ctx, engine.OpenOptions{Narrow: setup.Narrow})
-			if err != nil {
-				return nil, err
-			}
-			return s, nil
-		},
-		Logger: logger, Report: setup.Report,
-	})
-	if err != nil {
-		return errors.Join(err, e.Close(context.WithoutCancel(ctx)))
-	}
-	err = server.Serve(ctx, setup.In, setup.Out)
-	return errors.Join(err, e.Close(context.WithoutCancel(ctx)))
 }

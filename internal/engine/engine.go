@@ -162,12 +162,10 @@ func New(cfg Config) (*Engine, error) {
 // Run runs one request in a fresh sandbox; see [tranca.Runner]. If ctx ends
 // before the sandbox is made, nothing has run, and its error is returned.
 func (e *Engine) Run(ctx context.Context, req tranca.Request) (*tranca.Result, error) {
-	res, err := e.runOnce(ctx, req)
-	e.stats.ran(res, err)
-	return res, err
+	return e.RunLooked(ctx, req, Look{})
 }
 
-func (e *Engine) runOnce(ctx context.Context, req tranca.Request) (*tranca.Result, error) {
+func (e *Engine) runOnce(ctx context.Context, req tranca.Request, look Look) (*tranca.Result, error) {
 	j, err := newJob(req)
 	if err != nil {
 		return nil, err
@@ -186,27 +184,32 @@ func (e *Engine) runOnce(ctx context.Context, req tranca.Request) (*tranca.Resul
 	if err != nil {
 		return nil, err
 	}
+	id := tranca.NewID()
+	e.queued(id)
 	held, err := e.reserve(ctx, &p.policy)
 	if err != nil {
 		return nil, err
 	}
 	defer held.free()
-	id := tranca.NewID()
-	if err := e.admit(ctx, id); err != nil {
+	if err := e.admit(ctx); err != nil {
 		return nil, err
 	}
 	defer e.flight.leave(onePlace)
-	return e.runFresh(ctx, id, p, j)
+	return e.runFresh(ctx, id, p, j, look)
 }
 
 // runFresh runs a job in a sandbox of its own.
-func (e *Engine) runFresh(ctx context.Context, id tranca.ID, p plan, j job) (*tranca.Result, error) {
+func (e *Engine) runFresh(ctx context.Context, id tranca.ID, p plan, j job, look Look) (*tranca.Result, error) {
 	before := snapshot(ctx, p.policy.Mounts)
 	b, err := e.create(ctx, id, p)
 	if err != nil {
 		return nil, err
 	}
+	b.look(ctx, look.Before)
 	res, err := b.run(ctx, j)
+	if err == nil {
+		b.look(ctx, look.After)
+	}
 	lost := b.destroy(ctx)
 	if err != nil {
 		return nil, errors.Join(err, lost)

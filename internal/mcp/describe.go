@@ -18,6 +18,29 @@ func describeCommand(p tranca.Policy) string {
 	return "Run a program with arguments and return what it printed.\n\n" + describePolicy(p)
 }
 
+func describeRead() string {
+	return fmt.Sprintf("Read a file: text, or an image (PNG, JPEG, GIF, WebP) of up to %s. At most %s of text come at once; the answer says where to go on. Other files come in base64, up to %s.",
+		size(maxImage), size(maxRead), size(maxBase64))
+}
+
+func describeWrite(p tranca.Policy) string {
+	return fmt.Sprintf("Make or replace a file, and the folders above it. At most %s at once.\n\n%s", size(maxWritten), describeFiles(p))
+}
+
+func describeEdit() string {
+	return "Replace a stretch of text in a file. It must stand there exactly once, or replace_all be set. The answer shows what was changed."
+}
+
+func describeList() string {
+	return fmt.Sprintf("List what is in a folder, parents first. At most %d entries are shown.", maxListed)
+}
+
+func describeCreate(p tranca.Policy) string {
+	words := "Make a session: a place of its own whose files stay from call to call, until close_session or your client's end. Other tools take its name as their argument session. " +
+		fmt.Sprintf("There can be %d at once.\n\nWhat code may do there: ", maxSessions)
+	return words + describeLimits(p.Limits) + "\n" + describeFiles(p)
+}
+
 // describePolicy says what code may do. It names places inside only: where
 // they are on the host is not for the agent.
 func describePolicy(p tranca.Policy) string {
@@ -28,10 +51,12 @@ func describePolicy(p tranca.Policy) string {
 		fmt.Sprintf("Output: the first %s of each of standard output and standard error; %s.", size(p.Limits.Output.Size), beyondOutput(p)),
 	}
 	if p.KeepFiles {
-		lines = append(lines, "Calls share their files: what one call writes to its own folders, the next one finds. Processes do not outlive their call.")
+		lines = append(lines, "Calls without a session share their files: what one call writes to its own folders, the next one finds. Processes do not outlive their call. A session has files of its own.")
 	} else {
-		lines = append(lines, "Each call starts afresh: no file, variable or process of an earlier call is there.")
+		lines = append(lines, "Without a session each call starts afresh: no file, variable or process of an earlier call is there. In a session the files stay, and only these.")
 	}
+	lines = append(lines, fmt.Sprintf("Images: PNG, JPEG, GIF and WebP files that it writes into %s, which is there, come back as images: up to %d, together up to %s.",
+		outFolder, maxShown, size(maxShownBytes)))
 	return strings.Join(lines, "\n")
 }
 

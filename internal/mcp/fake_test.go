@@ -11,6 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"tranca"
+	"tranca/internal/backend/fake"
 	"tranca/internal/policy"
 )
 
@@ -21,9 +22,24 @@ type scripted struct {
 	requests []tranca.Request
 	stdin    []string
 	answer   func(ctx context.Context, req tranca.Request) (*tranca.Result, error)
+	// files are those of its sandbox; without them there is no folder to look at.
+	files tranca.Files
 }
 
-func (s *scripted) Run(ctx context.Context, req tranca.Request) (*tranca.Result, error) {
+func (s *scripted) Run(ctx context.Context, req tranca.Request, before, after func(context.Context, tranca.Files)) (*tranca.Result, error) {
+	files := s.files
+	if files == nil {
+		files = noFiles{}
+	}
+	before(ctx, files)
+	res, err := s.do(ctx, req)
+	if err == nil {
+		after(ctx, files)
+	}
+	return res, err
+}
+
+func (s *scripted) do(ctx context.Context, req tranca.Request) (*tranca.Result, error) {
 	in, err := io.ReadAll(req.Stdin)
 	if err != nil {
 		return nil, err
@@ -33,6 +49,29 @@ func (s *scripted) Run(ctx context.Context, req tranca.Request) (*tranca.Result,
 	s.stdin = append(s.stdin, string(in))
 	s.mu.Unlock()
 	return s.answer(ctx, req)
+}
+
+// noFiles are the files of a sandbox that has gone.
+type noFiles struct{ tranca.Files }
+
+func (noFiles) MakeDir(context.Context, string) (tranca.FileInfo, error) {
+	return tranca.FileInfo{}, tranca.ErrGone
+}
+
+func (noFiles) List(context.Context, string, int) ([]tranca.FileInfo, error) {
+	return nil, tranca.ErrGone
+}
+
+// sandboxFiles returns the files of a sandbox in memory.
+func sandboxFiles(t *testing.T) tranca.Files {
+	t.Helper()
+	b := fake.New(fake.Options{Name: "fake"})
+	sb, err := b.Create(t.Context(), tranca.Spec{ID: tranca.NewID(), Policy: policy.Default()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { sb.Close(context.Background()) })
+	return sb.Files()
 }
 
 // last returns the latest request and its standard input.

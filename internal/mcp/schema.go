@@ -1,6 +1,8 @@
 package mcp
 
 import (
+	"fmt"
+
 	"tranca"
 )
 
@@ -8,7 +10,7 @@ import (
 // or invented argument is an error and not silently without effect.
 func object(properties map[string]any, required ...string) map[string]any {
 	return map[string]any{
-		"type": "object", "properties": properties, "required": required,
+		"type": "object", "properties": properties, "required": append([]string{}, required...),
 		"additionalProperties": false,
 	}
 }
@@ -36,6 +38,7 @@ func pythonSchema(p tranca.Policy) map[string]any {
 		"stdin":           text("The program's standard input; empty if left out."),
 		"args":            texts("The program's arguments, sys.argv[1:]."),
 		"timeout_seconds": timeoutSchema(p),
+		"session":         sessionSchema(p),
 	}, "code")
 }
 
@@ -46,18 +49,81 @@ func commandSchema(p tranca.Policy) map[string]any {
 		"command":         command,
 		"stdin":           text("The program's standard input; empty if left out."),
 		"timeout_seconds": timeoutSchema(p),
+		"session":         sessionSchema(p),
 	}, "command")
 }
 
-// outputSchema describes a [tranca.AgentView]. It leaves room for fields that
+// sessionSchema is the session of a run, which is never needed.
+func sessionSchema(p tranca.Policy) map[string]any {
+	if p.KeepFiles {
+		return text("A session from create_session. Without one it runs where all calls without one do.")
+	}
+	return text("A session from create_session, whose files it finds and leaves. Without one it starts afresh, and nothing of it stays.")
+}
+
+func integer(least, most int64, description string) map[string]any {
+	return map[string]any{"type": "integer", "minimum": least, "maximum": most, "description": description}
+}
+
+// onFiles makes the schema of a tool for files. It needs a session, but where
+// the policy keeps files and so there is one without a name.
+func onFiles(p tranca.Policy, properties map[string]any, required ...string) map[string]any {
+	if p.KeepFiles {
+		properties["session"] = text("A session from create_session. Without one: the files of all calls without one.")
+	} else {
+		properties["session"] = text("A session from create_session.")
+		required = append(required, "session")
+	}
+	return object(properties, required...)
+}
+
+func pathSchema(p tranca.Policy, what string) map[string]any {
+	return text(what + ": absolute, or relative to " + quoted(p.Workdir) + ".")
+}
+
+func readSchema(p tranca.Policy) map[string]any {
+	return onFiles(p, map[string]any{
+		"path":   pathSchema(p, "The file"),
+		"offset": integer(0, 1<<53, "The first byte to read; 0 if left out."),
+		"limit":  integer(1, maxRead, fmt.Sprintf("How many bytes to read; %d if left out.", defaultRead)),
+	}, "path")
+}
+
+func writeSchema(p tranca.Policy) map[string]any {
+	return onFiles(p, map[string]any{
+		"path":    pathSchema(p, "The file"),
+		"content": text("All that shall be in it."),
+	}, "path", "content")
+}
+
+func editSchema(p tranca.Policy) map[string]any {
+	return onFiles(p, map[string]any{
+		"path":        pathSchema(p, "The file"),
+		"old_text":    text("What stands in the file now, exactly, with blanks and line ends; as much of it as makes it the only such place."),
+		"new_text":    text("What shall stand there instead; empty removes it."),
+		"replace_all": map[string]any{"type": "boolean", "description": "Replace every place where old_text stands."},
+	}, "path", "old_text", "new_text")
+}
+
+func listSchema(p tranca.Policy) map[string]any {
+	return onFiles(p, map[string]any{
+		"path":  text("The folder: absolute, or relative to " + quoted(p.Workdir) + ", which it is if left out."),
+		"depth": integer(1, maxDepth, "How many levels of folders to list; 1 if left out."),
+	})
+}
+
+// record and list describe what a tool gives. They leave room for fields that
 // are added later.
+func record(properties map[string]any, required ...string) map[string]any {
+	return map[string]any{"type": "object", "properties": properties, "required": required}
+}
+
+func list(items map[string]any, description string) map[string]any {
+	return map[string]any{"type": "array", "items": items, "description": description}
+}
+
+// outputSchema describes an [output].
 func outputSchema() map[string]any {
-	record := func(properties map[string]any, required ...string) map[string]any {
-		return map[string]any{"type": "object", "properties": properties, "required": required}
-	}
-	list := func(items map[string]any, description string) map[string]any {
-		return map[string]any{"type": "array", "items": items, "description": description}
-	}
 	flag := func(description string) map[string]any {
 		return map[string]any{"type": "boolean", "description": description}
 	}
@@ -79,5 +145,9 @@ func outputSchema() map[string]any {
 			"path_base64":     text("The path's bytes, where they are no UTF-8."),
 			"host_executable": flag("Programs outside may run this file without being asked."),
 		}, "path", "kind", "size"), "What differs in shared folders after the run."),
-	}, "stdout", "stderr", "code", "ended", "success", "stdout_truncated", "stderr_truncated", "limits", "denials", "changes")
+		"images": list(record(map[string]any{
+			"path": text("The path."), "type": text("The MIME type."),
+			"size": map[string]any{"type": "integer", "description": "Bytes."},
+		}, "path", "type", "size"), "The images of the run that are in the result."),
+	}, "stdout", "stderr", "code", "ended", "success", "stdout_truncated", "stderr_truncated", "limits", "denials", "changes", "images")
 }

@@ -17,11 +17,23 @@ import (
 // size that the engine takes gets through in JSON's escapes.
 const maxMessage = 64 << 20
 
-// Session runs requests one after the other in one sandbox that keeps its
-// files in between.
+// Runner runs each request in a fresh sandbox.
+type Runner interface {
+	// Run is [tranca.Runner]'s. before and after are called with the sandbox's
+	// files directly before the program starts and when it has ended; what it
+	// left running may live meanwhile. Both are called at most once, and after
+	// only if before was.
+	Run(ctx context.Context, req tranca.Request, before, after func(context.Context, tranca.Files)) (*tranca.Result, error)
+}
+
+// Session is one sandbox that keeps its files in between. Once it has ended,
+// for whatever reason, errors wrap [tranca.ErrGone] or [tranca.ErrClosed].
 type Session interface {
-	tranca.Runner
-	Close(context.Context) error
+	// Run runs one request, after those that came before.
+	Run(ctx context.Context, req tranca.Request) (*tranca.Result, error)
+	Files() tranca.Files
+	// Close ends what runs in it and destroys it. Idempotent.
+	Close(ctx context.Context) error
 }
 
 // Config is what a server is made from.
@@ -31,10 +43,11 @@ type Config struct {
 	// Policy is in force, Narrow included, which goes with every request.
 	Policy tranca.Policy
 	Narrow tranca.Narrowing
-	// Runner runs each call by itself.
-	Runner tranca.Runner
-	// OpenSession opens a session, where the policy keeps files. It is called
-	// when the first call comes, and again when a session is gone.
+	// Runner runs calls without a session, where the policy keeps no files.
+	Runner Runner
+	// OpenSession opens a session: one that the agent asks for, or the one
+	// that calls without a session share where the policy keeps files. That
+	// one is opened when the first call comes, and again when it is gone.
 	OpenSession func(context.Context) (Session, error)
 	// Logger takes one line for each call, and the SDK's warnings.
 	Logger *slog.Logger
@@ -44,11 +57,10 @@ type Config struct {
 
 // Server serves one client. Make it with New.
 type Server struct {
-	cfg    Config
-	policy tranca.Policy // narrowed
-	server *mcp.Server
-	runner tranca.Runner
-	close  func(context.Context) error
+	cfg      Config
+	policy   tranca.Policy // narrowed
+	server   *mcp.Server
+	sessions *sessions
 
 	// life ends when the server closes, and ends what runs.
 	life  context.Context
@@ -64,12 +76,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, &tranca.RefusalError{Problems: problems}
 	}
 	s := &Server{
-		cfg: cfg, policy: p, runner: cfg.Runner,
-		close: func(context.Context) error { return nil },
-	}
-	if p.KeepFiles {
-		k := &keeper{open: cfg.OpenSession, turn: make(chan struct{}, 1)}
-		s.runner, s.close = k, k.Close
+		cfg: cfg, policy: p, sessions: newSessions(p.KeepFiles, cfg.OpenSession),
 	}
 	s.life, s.end = context.WithCancel(context.Background())
 	s.server = mcp.NewServer(
@@ -84,7 +91,7 @@ func New(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-const instructions = "What code that these tools run may do is in their descriptions: the operator decided it beforehand, and no argument changes it."
+const instructions = "What code that these tools run may do is in their descriptions: the operator decided it beforehand, and no argument changes it. For work that takes several steps on the same files, make a session and give it with each call."
 
 // Serve speaks the protocol over in and out until in ends or ctx does, which
 // also ends the runs that are under way: the client that closes its side has
@@ -104,7 +111,7 @@ func (s *Server) serve(ctx context.Context, t mcp.Transport) error {
 	err := s.server.Run(ctx, t)
 	s.end()
 	s.calls.Wait()
-	closed := s.close(context.WithoutCancel(ctx))
+	closed := s.sessions.closeAll(ctx)
 	if ctx.Err() != nil {
 		return errors.Join(context.Cause(ctx), closed)
 	}

@@ -18,14 +18,17 @@ import (
 // text may name backends, mechanisms and paths of the host.
 func errorWords(err error, req tranca.Request) string {
 	const log = " Only the operator can change that; tranca's log says more."
+	var own *told
 	switch {
+	case errors.As(err, &own):
+		return own.words
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return "It was cancelled before it started."
 	case errors.Is(err, tranca.ErrRefused), errors.Is(err, tranca.ErrUnavailable):
 		return "Refused: nothing was run." + log
 	case errors.Is(err, tranca.ErrNotFound) && len(req.Command) > 0:
 		return "There is no program " + strconv.Quote(clip(req.Command[0])) + ". Nothing was run."
-	case errors.Is(err, tranca.ErrNotFound):
+	case errors.Is(err, tranca.ErrNotFound) && req.Code != "":
 		return "There is no Python to run it with." + log
 	case errors.Is(err, tranca.ErrBusy):
 		return "Too much is running already, so nothing was run. Try again later."
@@ -35,6 +38,27 @@ func errorWords(err error, req tranca.Request) string {
 		return "The files of earlier calls are lost, and nothing was run. The next call starts afresh."
 	}
 	return "It could not be run, for no fault of the program. Trying again may work; tranca's log says more."
+}
+
+// fileWords is what the agent is told of a failure that has to do with a path
+// of its own. ok is false where it has not.
+func fileWords(err error, path string) (words string, ok bool) {
+	var own *told
+	switch {
+	case errors.As(err, &own):
+		return own.words, true
+	case errors.Is(err, tranca.ErrNotFound):
+		return "There is no " + name(path) + ".", true
+	case errors.Is(err, tranca.ErrRefused):
+		return "No permission for " + name(path) + ": the description of run_command says what may be written.", true
+	case errors.Is(err, tranca.ErrNoSpace):
+		return "There is no room left for " + name(path) + "; what is there of it may be a part. Remove files first.", true
+	case errors.Is(err, tranca.ErrExists):
+		return name(path) + " is in the way: something else stands there or above it.", true
+	case errors.Is(err, tranca.ErrInvalid):
+		return "That can't be done with " + name(path) + ": it is of another kind (a folder, a file, a device), or has too many entries.", true
+	}
+	return "", false
 }
 
 func clip(s string) string {

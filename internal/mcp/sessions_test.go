@@ -24,7 +24,14 @@ func (s *fakeSession) Run(ctx context.Context, req tranca.Request) (*tranca.Resu
 		return nil, tranca.ErrBusy
 	}
 	defer s.busy.Unlock()
-	return s.scripted.Run(ctx, req)
+	return s.do(ctx, req)
+}
+
+func (s *fakeSession) Files() tranca.Files {
+	if s.scripted.files == nil {
+		return noFiles{}
+	}
+	return s.scripted.files
 }
 
 func (s *fakeSession) Close(context.Context) error {
