@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"maps"
@@ -108,23 +109,35 @@ func (r RunRequest) Request() (tranca.Request, error) {
 	return req, err
 }
 
-// RunBody returns the body of type [TypeFrames] of a run, up to where standard
-// input begins, and its size. It reads the code where it is and copies none of
-// it.
-func RunBody(req tranca.Request) (io.Reader, int64, error) {
+// RunBody returns how to make the body of type [TypeFrames] of a run, up to
+// where standard input begins, and its size; where req has none that is all.
+// The code is read where it is and not copied.
+func RunBody(req tranca.Request) (body func() io.Reader, size int64, err error) {
 	var head bytes.Buffer
 	if err := WriteRequestFrame(&head, RunRequestOf(req)); err != nil {
 		return nil, 0, err
 	}
-	size := int64(head.Len())
-	parts := []io.Reader{&head}
-	for code := req.Code; code != ""; {
-		piece := code[:min(len(code), MaxFrame)]
-		code = code[len(piece):]
-		parts = append(parts, bytes.NewReader(frameHead(frameCode, len(piece))), strings.NewReader(piece))
-		size += int64(frameHeader + len(piece))
-	}
-	return io.MultiReader(parts...), size, nil
+	frames := (len(req.Code) + MaxFrame - 1) / MaxFrame
+	size = int64(head.Len() + len(req.Code) + frames*frameHeader)
+	return func() io.Reader {
+		parts := []io.Reader{bytes.NewReader(head.Bytes())}
+		for code := req.Code; code != ""; {
+			piece := code[:min(len(code), MaxFrame)]
+			code = code[len(piece):]
+			parts = append(parts, bytes.NewReader(frameHead(frameCode, len(piece))), strings.NewReader(piece))
+		}
+		return io.MultiReader(parts...)
+	}, size, nil
+}
+
+// StdinHead is the length of the head of a frame of standard input.
+const StdinHead = frameHeader
+
+// PutStdinHead writes the head of a frame with n bytes of standard input, at
+// most [MaxFrame], into the first [StdinHead] bytes of b; n of 0 ends it.
+func PutStdinHead(b []byte, n int) {
+	b[0] = frameStdin
+	binary.BigEndian.PutUint32(b[1:], uint32(n))
 }
 
 // ReadRun reads a body of type [TypeFrames] of a run. The Stdin of what it

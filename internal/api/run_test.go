@@ -27,7 +27,7 @@ func TestARunArrivesByteForByte(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all, err := io.ReadAll(body)
+		all, err := io.ReadAll(body())
 		if err != nil || int64(len(all)) != size {
 			t.Fatalf("%s: %d bytes, said to be %d: %v", name, len(all), size, err)
 		}
@@ -53,7 +53,7 @@ func TestARunWithoutInput(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := ReadRun(body); err != nil || got.Stdin != nil || got.Code != "x" {
+	if got, err := ReadRun(body()); err != nil || got.Stdin != nil || got.Code != "x" {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
@@ -87,7 +87,7 @@ func TestARunThatIsNone(t *testing.T) {
 
 func FuzzReadRun(f *testing.F) {
 	body, _, _ := RunBody(tranca.Request{Code: "x", Args: []string{"\xff"}})
-	seed, _ := io.ReadAll(body)
+	seed, _ := io.ReadAll(body())
 	f.Add(seed)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		req, err := ReadRun(bytes.NewReader(data))
