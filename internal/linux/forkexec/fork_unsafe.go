@@ -137,17 +137,26 @@ func (s *Script) Spawn() (Child, error) {
 // for ever with its orphans reaped by the kernel. It returns when the last step
 // is done.
 func (s *Script) Hold() (Child, error) {
+	wait, err := s.HoldAside()
+	if err != nil {
+		return Child{}, err
+	}
+	return wait()
+}
+
+// HoldAside is Hold for a caller with something else to do meanwhile: it
+// returns when the child is forked, and wait, which has to be called once, when
+// the last step is done.
+func (s *Script) HoldAside() (wait func() (Child, error), err error) {
 	if s.err != nil {
-		return Child{}, s.err
+		return nil, s.err
 	}
 	var p [2]int
 	if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
-		return Child{}, &Error{"pipe", err.(syscall.Errno)}
+		return nil, &Error{"pipe", err.(syscall.Errno)}
 	}
-	defer unix.Close(p[0])
 	ops := len(s.ops)
 	s.closeAllBut(p[1]) // the child outlives its use of them, and execs never
-	defer func() { s.ops = s.ops[:ops] }()
 	st := s.start(0)
 	st.status, st.hold = p[1], true
 	syscall.ForkLock.Lock()
@@ -157,11 +166,22 @@ func (s *Script) Hold() (Child, error) {
 	runtime.KeepAlive(s)
 	unix.Close(p[1])
 	if errno != 0 {
-		return Child{}, &Error{"clone", syscall.Errno(errno)}
+		s.ops = s.ops[:ops]
+		unix.Close(p[0])
+		return nil, &Error{"clone", syscall.Errno(errno)}
 	}
+	return func() (Child, error) {
+		defer func() { s.ops = s.ops[:ops] }()
+		defer unix.Close(p[0])
+		return s.held(st, pid, p[0])
+	}, nil
+}
+
+// held reads what a held child reports.
+func (s *Script) held(st *start, pid uintptr, report int) (Child, error) {
 	var word [2]uint32
 	buf := (*[8]byte)(unsafe.Pointer(&word))[:]
-	n, err := readFull(p[0], buf)
+	n, err := readFull(report, buf)
 	if err != nil || n != len(buf) {
 		word = [2]uint32{okByte - 1, uint32(unix.EPIPE)}
 	}

@@ -71,6 +71,10 @@ func buildRoot(spec *bootspec.Spec) (mount.Tree, forkexec.Child, error) {
 	if err := root.Attach(unix.AT_FDCWD, stage); err != nil {
 		return none, init, err
 	}
+	held, err := t.startInit()
+	if err != nil {
+		return none, init, err
+	}
 	if err := t.furnish(); err != nil {
 		return none, init, err
 	}
@@ -83,7 +87,7 @@ func buildRoot(spec *bootspec.Spec) (mount.Tree, forkexec.Child, error) {
 			return none, init, fmt.Errorf("mount %s: %w", spec.Binds[i].Target, err)
 		}
 	}
-	if init, err = t.startInit(); err != nil {
+	if init, err = held(); err != nil {
 		return none, init, err
 	}
 	if err := t.maskProc(); err != nil {
@@ -221,7 +225,7 @@ func (t *tree) cover(fd int, file bool) error {
 // furnish makes the folders, files and links of the root itself.
 func (t *tree) furnish() error {
 	fd := t.root.FD()
-	for _, dir := range []string{"proc", "dev", "dev/shm", "tmp", "work", "etc", ".old"} {
+	for _, dir := range []string{"dev", "dev/shm", "tmp", "work", "etc", ".old"} {
 		if err := unix.Mkdirat(fd, dir, 0o755); err != nil {
 			return &os.PathError{Op: "mkdir", Path: dir, Err: err}
 		}
@@ -349,10 +353,13 @@ func (t *tree) showScratch(m mount.Tree) error {
 	return nil
 }
 
-// startInit forks the init of the code's pid namespace. It mounts /proc, for a
-// /proc shows the namespace of who mounts it, and then only waits; the kernel
-// reaps the orphans that it inherits.
-func (t *tree) startInit() (forkexec.Child, error) {
+// startInit forks the init of the code's pid namespace, and returns what waits
+// for it. It mounts /proc, for a /proc shows the namespace of who mounts it, and
+// then only waits; the kernel reaps the orphans that it inherits.
+func (t *tree) startInit() (held func() (forkexec.Child, error), err error) {
+	if err := unix.Mkdirat(t.root.FD(), "proc", 0o755); err != nil {
+		return nil, &os.PathError{Op: "mkdir", Path: "proc", Err: err}
+	}
 	s := forkexec.New(unix.CLONE_NEWPID).WithPIDFD()
 	s.ReapOrphans()
 	s.Mount("proc", path.Join(stage, "proc"), unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC)
@@ -365,7 +372,7 @@ func (t *tree) startInit() (forkexec.Child, error) {
 	s.NoNewPrivileges()
 	s.ClearAmbient()
 	s.Capabilities(0)
-	return s.Hold()
+	return s.HoldAside()
 }
 
 func (t *tree) maskProc() error {
