@@ -80,6 +80,8 @@ type agent struct {
 	id   identity
 	sess *wire.Session
 
+	watches watching
+
 	mu      sync.Mutex
 	procs   map[uint32]*proc // by pid
 	running int              // with those that are being started
@@ -149,6 +151,8 @@ func (a *agent) handleFiles(c *wire.Call) error {
 		return a.read(c)
 	case message.MethodWrite:
 		return a.write(c)
+	case message.MethodWatchDir:
+		return a.watch(c)
 	}
 	return &wire.Error{Code: wire.CodeUnimplemented, Message: "no such method"}
 }
