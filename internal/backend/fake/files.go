@@ -58,6 +58,11 @@ func (f files) Write(ctx context.Context, name string, r io.Reader, mode fs.File
 	if err != nil {
 		return 0, err
 	}
+	return d.fill(ctx, n, r)
+}
+
+// fill appends what r gives to a file.
+func (d *disk) fill(ctx context.Context, n *node, r io.Reader) (int64, error) {
 	var total int64
 	b := make([]byte, 64<<10)
 	for {

@@ -28,6 +28,9 @@ type proc struct {
 	out     *pipe
 	err     *pipe
 	ignores map[tranca.Signal]bool
+	// terminal is nil where it has none; s.mu guards it.
+	terminal *sized
+	accept   chan conn // where it listens; s.mu guards it
 
 	sig   atomic.Int32  // the signal that ends it
 	dying chan struct{} // closed when it is to end
@@ -55,11 +58,15 @@ func newProc(s *sandbox, cmd tranca.Command, dir string) *proc {
 		}
 	}
 	maps.Copy(env, cmd.Env)
-	return &proc{
+	p := &proc{
 		s: s, args: cmd.Args, env: env, dir: dir, stdin: cmd.Stdin,
 		out: newPipe(cmd.Stdout), err: newPipe(cmd.Stderr),
 		ignores: map[tranca.Signal]bool{}, dying: make(chan struct{}), done: make(chan struct{}),
 	}
+	if cmd.Terminal != nil {
+		p.terminal = &sized{*cmd.Terminal, make(chan struct{}, 1)}
+	}
+	return p
 }
 
 // run is the whole life of a process.

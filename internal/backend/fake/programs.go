@@ -47,6 +47,8 @@ var programs = map[string]func(p *proc, args []string) int{
 	"write":  write,
 	"deaf":   deaf,
 	"beat":   beat,
+	"echo":   echo,
+	"size":   size,
 	// die plays a guest agent that the code has killed.
 	"die": func(p *proc, _ []string) int { p.s.fail(); p.sleep(time.Hour); return 0 },
 }

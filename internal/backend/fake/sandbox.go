@@ -20,8 +20,9 @@ type sandbox struct {
 
 	mu      sync.Mutex
 	procs   map[*proc]struct{}
-	started int        // of procs, those that Start started
-	changed *sync.Cond // a process has ended
+	ports   map[int]*proc // that listen
+	started int           // of procs, those that Start started
+	changed *sync.Cond    // a process has ended
 	nextPID int
 	closed  bool
 	failed  bool // the agent was "killed": everything is ErrGone
@@ -36,7 +37,7 @@ type sandbox struct {
 
 func newSandbox(b *Backend, spec tranca.Spec) *sandbox {
 	spec.Policy = spec.Policy.Clone()
-	s := &sandbox{b: b, spec: spec, procs: map[*proc]struct{}{}, nextPID: 2}
+	s := &sandbox{b: b, spec: spec, procs: map[*proc]struct{}{}, ports: map[int]*proc{}, nextPID: 2}
 	s.changed = sync.NewCond(&s.mu)
 	s.disk = newDisk(spec.Policy, s.refused)
 	return s
@@ -106,8 +107,8 @@ func check(cmd tranca.Command) error {
 	if len(cmd.Args) == 0 {
 		return fmt.Errorf("%w: no program", tranca.ErrInvalid)
 	}
-	if cmd.Terminal != nil {
-		return fmt.Errorf("%w: the fake has no terminals", tranca.ErrUnsupported)
+	if t := cmd.Terminal; t != nil && (t.Rows == 0 || t.Columns == 0) {
+		return fmt.Errorf("%w: a terminal of %d rows and %d columns", tranca.ErrInvalid, t.Rows, t.Columns)
 	}
 	words := append([]string{cmd.Dir}, cmd.Args...)
 	for name, value := range cmd.Env {
