@@ -198,4 +198,3 @@ func setEnvironment(c *call) error {
 	}
 	return c.none()
 }
-
