@@ -26,7 +26,11 @@ func World() cli.World {
 			return policyfile.Find(policyfile.Options{Path: path})
 		},
 		Open: func(p tranca.Policy) (cli.Engine, error) {
-			return Engine(p, slog.New(slog.DiscardHandler), 0)
+			e, err := Engine(p, slog.New(slog.DiscardHandler), 0)
+			if err != nil {
+				return nil, err
+			}
+			return Inside(e)
 		},
 		Probe: probe,
 		MCP:   serveMCP,

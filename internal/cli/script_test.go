@@ -55,7 +55,11 @@ func world() cli.World {
 			if err != nil {
 				return nil, err
 			}
-			return engine.New(engine.Config{Backends: r, Policy: p, Logger: slog.New(slog.DiscardHandler)})
+			e, err := engine.New(engine.Config{Backends: r, Policy: p, Logger: slog.New(slog.DiscardHandler)})
+			if err != nil {
+				return nil, err
+			}
+			return app.Inside(e)
 		},
 		Probe: func(ctx context.Context) []cli.Probed {
 			var all []cli.Probed
