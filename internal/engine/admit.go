@@ -60,9 +60,9 @@ func (e *Engine) tooLarge(p *tranca.Policy, n need) error {
 
 // admit waits for a turn among what is started or run at once. Every admit
 // without an error needs one e.flight.leave(onePlace).
-func (e *Engine) admit(ctx context.Context, id tranca.ID) error {
-	e.tell(tranca.Event{Kind: tranca.EventQueued, ID: id})
-	return e.flight.enter(ctx, onePlace)
-}
+func (e *Engine) admit(ctx context.Context) error { return e.flight.enter(ctx, onePlace) }
+
+// queued tells that something waits for its turn.
+func (e *Engine) queued(id tranca.ID) { e.tell(tranca.Event{Kind: tranca.EventQueued, ID: id}) }
 
 var onePlace = need{places: 1}

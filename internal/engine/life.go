@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"tranca"
@@ -106,10 +107,21 @@ func (s *Session) destroy(ctx context.Context) error {
 	err := s.box.destroy(ctx)
 	s.held.free()
 	s.endWaits()
+	s.awaitProcesses()
 	s.e.mu.Lock()
 	delete(s.e.sessions.open, s)
 	s.e.mu.Unlock()
 	return err
+}
+
+// awaitProcesses waits for what follows the processes, which have ended.
+func (s *Session) awaitProcesses() {
+	s.mu.Lock()
+	list := slices.Clone(s.list)
+	s.mu.Unlock()
+	for _, p := range list {
+		<-p.done
+	}
 }
 
 func (s *Session) busy() int {
@@ -144,7 +156,7 @@ func (s *Session) use() (done func(), err error) {
 	return s.used, nil
 }
 
-// follow counts a call that works on a session that is gone, too.
+// occupy is use for what works on a session that is gone, too.
 func (s *Session) occupy() func() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,6 +14,9 @@ import (
 
 	"tranca"
 )
+
+// maxTagBytes bounds the tag of a process.
+const maxTagBytes = 256
 
 // StartRequest is a program to start in a session.
 type StartRequest struct {
@@ -85,7 +89,8 @@ func (s *Session) Start(ctx context.Context, r StartRequest) (*Process, error) {
 	}
 	ctx, cancel := s.tie(ctx)
 	defer cancel()
-	if err := s.e.admit(ctx, s.ID()); err != nil {
+	s.e.queued(s.ID())
+	if err := s.e.admit(ctx); err != nil {
 		return nil, s.because(err)
 	}
 	defer s.e.flight.leave(onePlace)
@@ -138,11 +143,7 @@ func (s *Session) start(ctx context.Context, place *program, r StartRequest, env
 	proc, err := s.box.sb.Start(ctx, cmd)
 	if err != nil {
 		p.abandon()
-		left := place.leave(ctx, nil, ctx.Err() != nil)
-		if left != nil {
-			s.fail("it could not be stopped: " + left.Error())
-		}
-		return nil, s.because(err)
+		return nil, s.notStarted(ctx, place, err)
 	}
 	p.proc = proc
 	s.enlist(p)
@@ -155,6 +156,17 @@ func (s *Session) start(ctx context.Context, place *program, r StartRequest, env
 	}
 	go p.follow()
 	return p, nil
+}
+
+// notStarted gives up a start, and the session where its sandbox has failed.
+func (s *Session) notStarted(ctx context.Context, place *program, err error) error {
+	if left := place.leave(ctx, nil, ctx.Err() != nil); left != nil {
+		s.fail("it could not be stopped: " + left.Error())
+	}
+	if ctx.Err() == nil && (ended(err) || errors.Is(err, tranca.ErrProtocol) || !classed(err)) {
+		s.fail("its machine died: " + err.Error())
+	}
+	return s.because(err)
 }
 
 // abandon frees what waits for the program.

@@ -16,7 +16,6 @@ type programs struct {
 	// cleaning is closed when a kill of everything is over. Nothing is started
 	// meanwhile: it would be killed too.
 	cleaning chan struct{}
-	changed  signal
 
 	list  []*Process // oldest first
 	last  int        // the number of the latest
@@ -28,6 +27,7 @@ type program struct {
 	s      *Session
 	begun  int  // which one it is
 	beside bool // another one ran when it began
+	left   bool // s.mu guards it
 }
 
 // join takes a place for a program.
@@ -77,7 +77,8 @@ func (p *program) shared() bool {
 }
 
 // alone keeps others from starting where this is the only program, until the
-// function that it returns is called.
+// function that it returns is called. A program that has left is not alone: what
+// runs then is another one's.
 func (p *program) alone() (release func(), ok bool) {
 	s := p.s
 	s.mu.Lock()
@@ -88,7 +89,7 @@ func (p *program) alone() (release func(), ok bool) {
 		<-wait
 		s.mu.Lock()
 	}
-	if s.active > 1 {
+	if s.active > 1 || p.left {
 		return nil, false
 	}
 	done := make(chan struct{})
@@ -137,6 +138,7 @@ func (p *program) leave(ctx context.Context, proc tranca.Process, sweep bool) er
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.active--
+	p.left = true
 	return err
 }
 

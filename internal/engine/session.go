@@ -15,11 +15,9 @@ import (
 
 // Bounds of a session's metadata.
 const (
-	maxMetadata   = 64
-	maxMetaKey    = 128  // bytes
-	maxMetaValue  = 4096 // bytes
-	maxTagBytes   = 256
-	maxSessionEnv = 256
+	maxMetadata  = 64
+	maxMetaKey   = 128  // bytes
+	maxMetaValue = 4096 // bytes
 )
 
 // Session is one sandbox that lives: for several runs, which find each other's
@@ -171,11 +169,13 @@ func (e *Engine) makeSession(ctx context.Context, from *profile, o OpenOptions) 
 	if err != nil {
 		return nil, err
 	}
+	id := tranca.NewID()
+	e.queued(id)
 	held, err := e.reserve(ctx, &p.policy)
 	if err != nil {
 		return nil, err
 	}
-	b, err := e.makeBox(ctx, p)
+	b, err := e.makeBox(ctx, id, p)
 	if err != nil {
 		held.free()
 		return nil, err
@@ -194,9 +194,8 @@ func (e *Engine) makeSession(ctx context.Context, from *profile, o OpenOptions) 
 	return s, nil
 }
 
-func (e *Engine) makeBox(ctx context.Context, p plan) (*box, error) {
-	id := tranca.NewID()
-	if err := e.admit(ctx, id); err != nil {
+func (e *Engine) makeBox(ctx context.Context, id tranca.ID, p plan) (*box, error) {
+	if err := e.admit(ctx); err != nil {
 		return nil, err
 	}
 	defer e.flight.leave(onePlace)

@@ -47,7 +47,8 @@ func (s *Session) runOne(ctx context.Context, req tranca.Request) (*tranca.Resul
 	if err != nil {
 		return nil, err
 	}
-	if err := s.e.admit(ctx, s.ID()); err != nil {
+	s.e.queued(s.ID())
+	if err := s.e.admit(ctx); err != nil {
 		return nil, s.because(err)
 	}
 	defer s.e.flight.leave(onePlace)
