@@ -9,9 +9,10 @@ import (
 )
 
 const mcpHelp = `Speaks the Model Context Protocol on standard input and output, for an agent's
-configuration. The agent gets the tools run_python and run_command and is told
-what the policy allows, never what stands behind it. What the operator should
-know goes to standard error.
+configuration. The agent gets tools that run programs and work on files, also in
+sessions whose files stay from call to call, and is told what the policy allows,
+never what stands behind it. What the operator should know goes to standard
+error.
 
 Flags only narrow, and the agent can widen nothing. Without a policy file the
 defaults are in force.
@@ -19,8 +20,9 @@ defaults are in force.
 Examples:
   tranca mcp
   tranca mcp --policy /etc/tranca/agent.yaml
+  tranca mcp install claude-code
 
-In an agent's configuration:
+In an agent's configuration, which the last one writes:
   {"mcpServers": {"tranca": {"command": "tranca", "args": ["mcp"]}}}
 
 `
@@ -30,15 +32,27 @@ func (a *app) mcpCommand() *cli.Command {
 		&cli.StringFlag{Name: "policy", Usage: "read the policy from `FILE`", HideDefault: true},
 	}
 	flags = append(flags, valueFlags("Where it runs", placeFlags())...)
-	flags = append(flags, valueFlags("What it sees", sightFlags())...)
+	flags = append(flags, refusedFlags(valueFlags("What it sees", sightFlags()))...)
 	flags = append(flags, valueFlags("Limits", limitFlags())...)
 	return &cli.Command{
 		Name:        "mcp",
 		Usage:       "give an agent its run_python, by the Model Context Protocol",
 		Description: mcpHelp + statusHelp("0      the agent closed the connection"),
 		Flags:       flags,
+		Commands:    []*cli.Command{a.installCommand()},
 		Action:      a.mcp,
 	}
+}
+
+// refusedFlags takes those flags out of the help that could only widen: under
+// this command they exist to be refused with the reason.
+func refusedFlags(flags []cli.Flag) []cli.Flag {
+	for _, f := range flags {
+		if g, ok := f.(*cli.GenericFlag); ok && (g.Name == "mount" || g.Name == "waive") {
+			g.Hidden = true
+		}
+	}
+	return flags
 }
 
 func (a *app) mcp(ctx context.Context, c *cli.Command) error {
