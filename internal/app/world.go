@@ -34,6 +34,7 @@ func World() cli.World {
 		},
 		Probe: probe,
 		MCP:   serveMCP,
+		Serve: serve,
 		Guest: image.Digest,
 	}
 }

@@ -33,6 +33,9 @@ type World struct {
 	// MCP serves the Model Context Protocol over in and out until in ends or
 	// ctx does. Nothing but the protocol is written to out.
 	MCP func(ctx context.Context, setup MCPSetup) error
+	// Serve serves the HTTP API until ctx ends, and returns when nothing is
+	// left.
+	Serve func(ctx context.Context, setup ServeSetup) error
 	// Guest returns the digest of the guest agent inside this binary, or "".
 	Guest func() string
 }
@@ -91,7 +94,7 @@ func (a *app) root() *cli.Command {
 		Usage: "run untrusted code behind a boundary that you chose",
 		Commands: []*cli.Command{
 			a.runCommand(), a.policyCommand(), a.doctorCommand(),
-			a.setupCommand(), a.mcpCommand(), a.versionCommand(),
+			a.setupCommand(), a.serveCommand(), a.mcpCommand(), a.versionCommand(),
 		},
 		Action: noCommand,
 	}
