@@ -106,6 +106,40 @@ func WithMaxQueue(n int) Option {
 	}
 }
 
+// WithMaxSandboxes bounds how many sandboxes there are at once, those of runs
+// and those of sessions together; more wait in line. The default is 64 more than
+// how many runs are under way at most.
+func WithMaxSandboxes(n int) Option {
+	return func(s *settings) error {
+		s.config.MaxSandboxes = n
+		return positive("in sandboxes", n)
+	}
+}
+
+// WithMaxTotal bounds the sums of the memory, in bytes, and of the CPUs, in
+// thousandths, that all sandboxes at once may use by their policies; more wait
+// in line, and what could never fit is refused. 0 is no bound, which is the
+// default.
+func WithMaxTotal(memory, milliCPUs int64) Option {
+	return func(s *settings) error {
+		s.config.MaxMemory, s.config.MaxMilliCPUs = memory, milliCPUs
+		if memory < 0 || milliCPUs < 0 {
+			return fmt.Errorf("%w: a sum of %d bytes and %d thousandths of a CPU: want 0 or more", tranca.ErrInvalid, memory, milliCPUs)
+		}
+		return nil
+	}
+}
+
+// WithProfile adds a further policy, which a [tranca.Request] may name: 1 to 64
+// of a-z, 0-9, '-', '_' and '.'. The policy that is in force without a name is
+// called "default".
+func WithProfile(name string, p tranca.Policy) Option {
+	return func(s *settings) error {
+		s.config.Profiles = append(s.config.Profiles, engine.Profile{Name: name, Policy: p})
+		return nil
+	}
+}
+
 // WithReady keeps up to n sandboxes booted ahead, each for one use, for the
 // policy that was asked for last, unless it has mounts. It spares a run the
 // wait for the boot and costs some 2 MiB for each. Without it none are kept.
@@ -249,23 +283,6 @@ func (l *Local) Run(ctx context.Context, code string) (*tranca.Result, error) {
 // language, a command, arguments, input, live output, narrowing.
 func (l *Local) RunRequest(ctx context.Context, req tranca.Request) (*tranca.Result, error) {
 	return l.engine.Run(ctx, req)
-}
-
-// Session is one sandbox for several runs, which find the files of those
-// before them. Close it. Safe for concurrent use: runs wait for each other.
-type Session interface {
-	tranca.Runner
-	ID() tranca.ID
-	Close(ctx context.Context) error
-}
-
-// Open makes a sandbox for several runs; n narrows the policy for all of them.
-func (l *Local) Open(ctx context.Context, n tranca.Narrowing) (Session, error) {
-	s, err := l.engine.Open(ctx, engine.OpenOptions{Narrow: n})
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
 }
 
 // Policy returns the policy that is in force.
