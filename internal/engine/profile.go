@@ -3,7 +3,6 @@ package engine
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"tranca"
@@ -23,7 +22,11 @@ type Profile struct {
 	Policy tranca.Policy
 }
 
-var profileName = regexp.MustCompile(`^[a-z0-9_.-]{1,64}$`)
+// isProfileName is no regular expression, because making one costs each start
+// of the command.
+func isProfileName(s string) bool {
+	return s != "" && len(s) <= 64 && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789_.-") == ""
+}
 
 // profile is a policy that was found valid.
 type profile struct {
@@ -45,7 +48,7 @@ func profiles(cfg *Config) ([]profile, error) {
 	var out []profile
 	seen := map[string]bool{}
 	for _, p := range all {
-		if !profileName.MatchString(p.Name) {
+		if !isProfileName(p.Name) {
 			return nil, fmt.Errorf("%w: profile %q: a name is 1 to 64 of a-z, 0-9, '-', '_' and '.'", tranca.ErrInvalid, p.Name)
 		}
 		if seen[p.Name] {

@@ -109,7 +109,7 @@ func (d *decoder) environment(at string, n *node) {
 	}
 	d.policy.Env = map[string]string{}
 	for i, key := range n.keys {
-		if key.kind != nodeText || !envName.MatchString(key.text) {
+		if key.kind != nodeText || !isEnvName(key.text) {
 			d.fail(key, badName(at, key.text))
 			continue
 		}

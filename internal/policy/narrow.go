@@ -69,7 +69,7 @@ func (w *narrower) backend(name string) {
 	}
 	asked := "backend " + clip(name)
 	switch {
-	case !backendName.MatchString(name):
+	case !isBackendName(name):
 		w.problem(tranca.ItemIsolation, asked, "that is no name of a backend", "")
 	case w.out.Backend != "":
 		w.problem(tranca.ItemIsolation, asked, "the policy's backend is "+w.out.Backend, "backend: "+name)

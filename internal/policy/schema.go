@@ -86,7 +86,7 @@ func (f *field) schemaList(s map[string]any) {
 	switch f.kind {
 	case kindEnv:
 		s["type"] = "object"
-		s["propertyNames"] = map[string]any{"pattern": envName.String()}
+		s["propertyNames"] = map[string]any{"pattern": envNamePattern}
 		s["additionalProperties"] = map[string]any{"type": "string"}
 		s["maxProperties"] = maxEnv
 	case kindItems:

@@ -2,7 +2,6 @@ package policy
 
 import (
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,12 +15,6 @@ const (
 	maxEnvValue = 32 << 10
 	maxEnvTotal = 128 << 10 // the kernel bounds what a program is started with
 	maxHostname = 63
-)
-
-var (
-	envName     = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-	backendName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
-	hostLabel   = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?$`)
 )
 
 // Validate checks a policy that was built in Go as [Parse] checks one from a
@@ -49,7 +42,7 @@ func checkFields(p *tranca.Policy) []*Error {
 			found = appendError(found, f.checkWord(f.path, word(f.ref(p))))
 		}
 	}
-	if p.Backend != "" && !backendName.MatchString(p.Backend) {
+	if p.Backend != "" && !isBackendName(p.Backend) {
 		found = append(found, errorf("backend", "%s is no name of a backend: want lower case letters, digits and hyphens", quote(p.Backend)))
 	}
 	found = appendError(found, checkHostname(p.Hostname))
@@ -133,7 +126,7 @@ func checkHostname(h string) *Error {
 		return errorf(at, "%s: want 1 to %d characters", quote(h), maxHostname)
 	}
 	for label := range strings.SplitSeq(h, ".") {
-		if !hostLabel.MatchString(label) {
+		if !isHostLabel(label) {
 			return errorf(at, "%s: want letters, digits and hyphens, parted by dots, with no hyphen at either end of a part", quote(h))
 		}
 	}
@@ -150,7 +143,7 @@ func checkEnv(at string, env map[string]string) []*Error {
 		value := env[name]
 		total += len(name) + len(value) + 2
 		switch {
-		case !envName.MatchString(name):
+		case !isEnvName(name):
 			found = append(found, badName(at, name))
 		case strings.IndexByte(value, 0) >= 0:
 			found = append(found, errorf(at+"."+name, "the value holds a NUL"))
@@ -178,7 +171,7 @@ func checkUser(u tranca.User) *Error {
 	if u.UID > maxID || u.GID > maxID {
 		return errorf(at, "uid %d, gid %d: at most %d", u.UID, u.GID, maxID)
 	}
-	if !envName.MatchString(u.Name) || len(u.Name) > 32 {
+	if !isEnvName(u.Name) || len(u.Name) > 32 {
 		return errorf(at, "%s is no name of a user", quote(u.Name))
 	}
 	return nil
