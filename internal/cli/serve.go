@@ -10,6 +10,8 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"tranca"
+	"tranca/client"
+	"tranca/internal/api"
 	"tranca/internal/policy"
 )
 
@@ -186,8 +188,8 @@ func (a *app) settleServe(c *cli.Command) (ServeSetup, error) {
 // listening says where the server is reached, and how.
 func (a *app) listening(places []string) {
 	how := "tranca create"
-	if a.Getenv("TRANCA_SERVER") != "" {
-		how = "TRANCA_SERVER=" + places[0] + " tranca create"
+	if places[0] != "unix://"+api.DefaultSocket() {
+		how = client.EnvServer + "=" + places[0] + " " + how
 	}
 	fmt.Fprintf(a.Stdout, "listening at %s; use it: %s\n", strings.Join(places, " and "), how)
 }

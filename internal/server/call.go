@@ -86,7 +86,7 @@ func (s *Server) serve(admit func(*http.Request) error) http.Handler {
 			c.fail(noSuchPath())
 			return
 		}
-		s.mux.ServeHTTP(c.w, c.r)
+		s.find(c.r).ServeHTTP(c.w, c.r)
 	})
 }
 

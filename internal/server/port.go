@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"tranca"
 	"tranca/internal/api"
@@ -48,7 +50,7 @@ func connectPort(c *call) error {
 	if _, err := io.WriteString(conn, head); err != nil {
 		return nil // nobody is there
 	}
-	c.w.n, c.body.n = bridge(conn, rw.Reader, inner)
+	c.w.n, c.body.n = bridge(conn, rw.Reader, inner, halfOpen)
 	return nil
 }
 
@@ -67,19 +69,24 @@ func hasToken(all []string, want string) bool {
 	return false
 }
 
+// halfOpen is how long a connection of which the client has ended its side may
+// carry nothing: it may as well have gone, which can't be told apart.
+const halfOpen = 5 * time.Minute
+
 // bridge copies both ways until both have ended, or one broke. What the client
 // has sent ahead stands in early.
-func bridge(conn net.Conn, early *bufio.Reader, inner tranca.PortConn) (out, in int64) {
+func bridge(conn net.Conn, early *bufio.Reader, inner tranca.PortConn, halfOpen time.Duration) (out, in int64) {
+	breakOff := func() { conn.Close(); inner.Close() }
 	var both sync.WaitGroup
+	watched := &progress{Writer: conn}
 	both.Go(func() {
-		n, err := copyAll(conn, inner)
+		n, err := copyAll(watched, inner)
 		out = n
 		if err == nil {
 			err = closeWrite(conn)
 		}
 		if err != nil {
-			conn.Close()
-			inner.Close()
+			breakOff()
 		}
 	})
 	n, err := copyAll(inner, early)
@@ -88,11 +95,47 @@ func bridge(conn net.Conn, early *bufio.Reader, inner tranca.PortConn) (out, in 
 		err = inner.CloseWrite()
 	}
 	if err != nil {
-		conn.Close()
-		inner.Close()
+		breakOff()
 	}
+	stop := watched.expect(halfOpen, breakOff)
 	both.Wait()
+	stop()
 	return out, in
+}
+
+// progress counts what is written.
+type progress struct {
+	io.Writer
+	n atomic.Int64
+}
+
+func (p *progress) Write(b []byte) (int, error) {
+	n, err := p.Writer.Write(b)
+	p.n.Add(int64(n))
+	return n, err
+}
+
+// expect calls f once nothing was written for so long.
+func (p *progress) expect(every time.Duration, f func()) (stop func()) {
+	over := make(chan struct{})
+	go func() {
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		for last := p.n.Load(); ; {
+			select {
+			case <-over:
+				return
+			case <-tick.C:
+			}
+			if now := p.n.Load(); now != last {
+				last = now
+				continue
+			}
+			f()
+			return
+		}
+	}()
+	return func() { close(over) }
 }
 
 func closeWrite(conn net.Conn) error {

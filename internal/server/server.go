@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -47,10 +48,13 @@ type Config struct {
 
 // Server answers requests. Safe for concurrent use.
 type Server struct {
-	cfg     Config
-	uid     int
-	key     [sha256.Size]byte
-	mux     *http.ServeMux
+	cfg Config
+	uid int
+	key [sha256.Size]byte
+	// fixed are the paths without names in them; the rest is made when it is
+	// first needed, since a server within the command answers but one call.
+	fixed   map[string]http.Handler
+	mux     func() *http.ServeMux
 	bodies  budget
 	answers *store
 	counted *requests
@@ -82,7 +86,7 @@ func New(cfg Config) (*Server, error) {
 	cfg.Linger = cmp.Or(cfg.Linger, 5*time.Second)
 	s := &Server{
 		cfg: cfg, uid: os.Geteuid(), key: sha256.Sum256([]byte(cfg.Key)),
-		mux: http.NewServeMux(), bodies: budget{most: cfg.MaxBodies},
+		fixed: map[string]http.Handler{}, bodies: budget{most: cfg.MaxBodies},
 		answers: newStore(time.Now), counted: newRequests(),
 	}
 	s.stopping, s.stop = context.WithCancel(context.Background())
@@ -102,9 +106,26 @@ func (s *Server) routes() {
 		m[r.Method()] = target{route: &r, handle: handlers[r.Pattern]}
 	}
 	for path, m := range byPath {
-		s.mux.Handle(path, s.dispatch(m))
+		if !strings.Contains(path, "{") {
+			s.fixed[path] = s.dispatch(m)
+		}
 	}
-	s.mux.Handle("/", s.dispatch(nil))
+	s.mux = sync.OnceValue(func() *http.ServeMux {
+		mux := http.NewServeMux()
+		for path, m := range byPath {
+			mux.Handle(path, s.dispatch(m))
+		}
+		mux.Handle("/", s.dispatch(nil))
+		return mux
+	})
+}
+
+// find returns what answers a request.
+func (s *Server) find(r *http.Request) http.Handler {
+	if h := s.fixed[r.URL.Path]; h != nil && r.URL.RawPath == "" {
+		return h
+	}
+	return s.mux()
 }
 
 // Local returns the handler for callers within this process, who need no key.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"tranca"
 	"tranca/internal/api"
 	"tranca/internal/server/route"
 )
@@ -215,7 +216,7 @@ func (b *builder) schema(t reflect.Type) object {
 		return object{"type": "string", "contentEncoding": "base64", "pattern": "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"}
 	case t.Kind() == reflect.Struct:
 		b.component(t)
-		return ref(t.Name())
+		return ref(nameOf(t))
 	case t.Kind() == reflect.Slice:
 		return object{"type": "array", "items": b.schema(t.Elem())}
 	case t.Kind() == reflect.Map && t.Elem().Kind() != reflect.Interface:
@@ -232,8 +233,16 @@ func (b *builder) schema(t reflect.Type) object {
 	return object{"type": "integer"}
 }
 
+// nameOf returns the name of a component. Two types may have one name.
+func nameOf(t reflect.Type) string {
+	if t == reflect.TypeFor[tranca.Problem]() {
+		return "RefusalProblem"
+	}
+	return t.Name()
+}
+
 func (b *builder) component(t reflect.Type) {
-	name := t.Name()
+	name := nameOf(t)
 	if _, done := b.schemas[name]; done {
 		return
 	}
@@ -245,7 +254,7 @@ func (b *builder) component(t reflect.Type) {
 		for k, v := range bounds[name+"."+field] {
 			s[k] = v
 		}
-		if about := b.comments[name+"."+f.Name]; about != "" {
+		if about := b.comments[t.String()+"."+f.Name]; about != "" {
 			s["description"] = about
 		}
 		properties[field] = s
@@ -257,14 +266,14 @@ func (b *builder) component(t reflect.Type) {
 	if len(required) > 0 {
 		s["required"] = required
 	}
-	if about := b.comments[name]; about != "" {
+	if about := b.comments[t.String()]; about != "" {
 		s["description"] = about
 	}
 	if slices.Contains(requests, t) {
 		s["additionalProperties"] = false
 	}
 	if name == "Event" {
-		s["properties"].(object)["result"] = object{"allOf": []any{ref("Result")}, "description": b.comments["Event.Result"]}
+		s["properties"].(object)["result"] = object{"allOf": []any{ref("Result")}, "description": b.comments["api.Event.Result"]}
 	}
 	b.schemas[name] = s
 }

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Comments are what the sources say of types and fields: "Type" and
-// "Type.Field".
+// Comments are what the sources say of types and fields: "package.Type" and
+// "package.Type.Field".
 type Comments map[string]string
 
 // ReadComments reads the comments of all types in some folders, tests left
@@ -48,9 +48,10 @@ func (c Comments) add(f *ast.File) {
 			if !ok {
 				continue
 			}
-			c.set(t.Name.Name, g.Doc)
+			name := f.Name.Name + "." + t.Name.Name
+			c.set(name, g.Doc)
 			if st, ok := t.Type.(*ast.StructType); ok {
-				c.fields(t.Name.Name, st)
+				c.fields(name, st)
 			}
 		}
 	}
@@ -75,5 +76,15 @@ func (c Comments) set(name string, doc *ast.CommentGroup) {
 		return
 	}
 	text := spaces.ReplaceAllString(strings.TrimSpace(doc.Text()), " ")
+	// Go's comments begin with the name of what they stand at, which is
+	// written otherwise here.
+	if rest, ok := strings.CutPrefix(text, name[strings.LastIndex(name, ".")+1:]+" "); ok {
+		text = "It " + rest
+		for _, verb := range []string{"is ", "are "} {
+			if own, ok := strings.CutPrefix(rest, verb); ok {
+				text = strings.ToUpper(own[:1]) + own[1:]
+			}
+		}
+	}
 	c[name] = goLink.ReplaceAllString(text, "$1")
 }
