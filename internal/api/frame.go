@@ -82,7 +82,7 @@ func (e *EventWriter) output(stderr bool, data []byte) error {
 
 // Event writes any event.
 func (e *EventWriter) Event(ev Event) error {
-	b, err := json.Marshal(ev)
+	b, err := marshalEvent(ev)
 	if err != nil {
 		return err
 	}
@@ -128,7 +128,7 @@ func ReadFrame(r io.Reader, buf *[]byte) (ev Event, data []byte, err error) {
 	case frameStderr:
 		return Event{Type: EventStderr}, payload, nil
 	case frameJSON:
-		if err := json.Unmarshal(payload, &ev); err != nil {
+		if err := unmarshalEvent(payload, &ev); err != nil {
 			return Event{}, nil, fmt.Errorf("%w: an event that can't be read: %w", tranca.ErrProtocol, err)
 		}
 		return ev, nil, nil
