@@ -14,7 +14,8 @@ type SandboxInfo struct {
 	// Enforcement says by what each item is enforced.
 	Enforcement []Enforcement `json:"enforcement"`
 	Created     time.Time     `json:"created"`
-	// Expires is when it is destroyed unless it is kept alive.
+	// Expires is when it is destroyed unless it is kept alive; the zero time is
+	// never.
 	Expires time.Time `json:"expires"`
 	// IdleTimeoutMS destroys it when for so many milliseconds nothing was asked
 	// of it and no call waited for it; 0 is never.

@@ -17,6 +17,30 @@
 //  5. signaled: a signal that no limit sent.
 //  6. error: the sandbox failed, and nothing is known of the program.
 //
+// # Bounds over all
+//
+// Two lines are waited in, both fair, bounded and cancellable. In the first a
+// sandbox waits for its share of what all sandboxes may be and use together: it
+// holds that until it is destroyed, be it for a run or for a session. In the
+// second whatever is started or run waits for its turn. Who stands in the
+// second line may hold a share, and who holds a turn never waits for a share, so
+// that they can't wait for each other.
+//
+// # Sessions
+//
+// A [Session] is one sandbox that lives. It ends by its owner, by its time, by
+// its idle time, with the engine, or when its machine dies; then everything
+// that is asked of it says [tranca.ErrGone] and why, and it is never made anew
+// in silence. One timer of the engine watches all of them: an idle session has
+// no goroutine.
+//
+// Several programs may run in it at once: [Session.Run] is one that its caller
+// waits for, [Session.Start] one that outlives the call. Each has its own wall
+// clock; a [Process] keeps what it wrote last, so that any number of readers can
+// follow it from any offset that is still kept. Ceilings hold over all of them.
+// Stopping one of several kills its process group and itself; should it not
+// die, the sandbox is destroyed, and the session with it.
+//
 // # What it costs
 //
 // A run needs no probe (reports are kept), no reflection and no look at the

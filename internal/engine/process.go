@@ -199,7 +199,9 @@ func (p *Process) follow() {
 	}
 	p.mu.Unlock()
 	p.abandon()
-	_ = p.place.leave(context.Background(), nil, false)
+	if err := p.place.leave(context.Background(), nil, false); err != nil {
+		p.s.fail("it could not be stopped: " + err.Error())
+	}
 	p.s.retire(p)
 	p.s.e.stats.add(func(c *Stats) { c.Processes--; c.ProcessesEnded[exit.Reason]++ })
 	p.s.e.tell(tranca.Event{Kind: tranca.EventEnded, ID: p.s.ID(), Backend: p.s.box.plan.backend.Name(), Exit: &exit})

@@ -16,6 +16,9 @@ type programs struct {
 	// cleaning is closed when a kill of everything is over. Nothing is started
 	// meanwhile: it would be killed too.
 	cleaning chan struct{}
+	// owed says that a run has ended beside others: what it may have left is
+	// killed as soon as nothing else runs.
+	owed bool
 
 	list  []*Process // oldest first
 	last  int        // the number of the latest
@@ -127,10 +130,13 @@ func (p *program) kill(ctx context.Context, proc tranca.Process) error {
 }
 
 // leave gives up the place. With sweep, what the program left running is killed
-// where no other one runs; where others do, its group is, as far as it can
-// still be named.
+// where no other one runs. Where others do, its group is, as far as it can still
+// be named; the rest is killed when the last of them ends.
 func (p *program) leave(ctx context.Context, proc tranca.Process, sweep bool) error {
 	s := p.s
+	s.mu.Lock()
+	sweep = sweep || s.owed && s.active == 1
+	s.mu.Unlock()
 	var err error
 	if sweep {
 		err = p.sweep(ctx, proc)
@@ -145,8 +151,11 @@ func (p *program) leave(ctx context.Context, proc tranca.Process, sweep bool) er
 func (p *program) sweep(ctx context.Context, proc tranca.Process) error {
 	if release, ok := p.alone(); ok {
 		defer release()
-		return p.s.box.kill(ctx)
+		err := p.s.box.kill(ctx)
+		p.s.owe(err != nil)
+		return err
 	}
+	p.s.owe(true)
 	if proc == nil {
 		return nil
 	}
@@ -154,4 +163,10 @@ func (p *program) sweep(ctx context.Context, proc tranca.Process) error {
 	defer cancel()
 	_ = proc.SignalGroup(ctx, tranca.SIGKILL) // it has ended: this is for what it left
 	return nil
+}
+
+func (s *Session) owe(owed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.owed = owed
 }

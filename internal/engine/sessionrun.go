@@ -13,9 +13,9 @@ import (
 // was settled when the session was opened.
 //
 // At its end, what it left running is killed: all that runs in the sandbox,
-// where nothing else that was started by a call is still running there; its own
-// process group otherwise, and then a note of the result says that counters and
-// changes are shared. The error wraps [tranca.ErrGone] once the session has
+// where nothing else that was started by a call is still running there. Beside
+// others it is killed when the last of them ends, and a note of the result says
+// that counters and changes are shared. The error wraps [tranca.ErrGone] once the session has
 // ended, and [tranca.ErrClosed] too where its owner ended it.
 func (s *Session) Run(ctx context.Context, req tranca.Request) (*tranca.Result, error) {
 	res, err := s.runOne(ctx, req)

@@ -46,6 +46,35 @@ func TestRunBesideAProcess(t *testing.T) {
 	}
 }
 
+// TestWhatARunLeftBesideOthers is killed when nothing else runs any more.
+func TestWhatARunLeftBesideOthers(t *testing.T) {
+	w := setup(t, fake.Options{}, nil)
+	s := openSession(t, w, tranca.Narrowing{})
+	p := start(t, s, engine.StartRequest{Args: []string{"cat"}, Stdin: true})
+	in(t, s, command("beat", "heart"))
+	beats := func() string {
+		r, err := s.Files().Read(t.Context(), "heart", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		b, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	if err := p.CloseStdin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ends(t, p, exited(0))
+	before := beats()
+	time.Sleep(50 * time.Millisecond)
+	if after := beats(); after != before {
+		t.Errorf("it beats: %q, %q", before, after)
+	}
+}
+
 // TestCeilingHoldsOverAll: a limit that one program exceeds ends all.
 func TestCeilingHoldsOverAll(t *testing.T) {
 	w := setup(t, fake.Options{}, nil)
