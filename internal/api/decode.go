@@ -261,7 +261,11 @@ func Nearest(name string, words []string) string {
 		return ""
 	}
 	for _, w := range words {
-		if n := distance(strings.ToLower(name), w); n < least {
+		n := distance(strings.ToLower(name), w)
+		if len(name) > 2 && strings.HasPrefix(w, strings.ToLower(name)) {
+			n = 1
+		}
+		if n < least {
 			best, least = w, n
 		}
 	}

@@ -124,6 +124,9 @@ func (d *openDoc) check(t *testing.T, method, path string, r *reply) {
 	}
 	media := r.Header.Get("Content-Type")
 	op := d.operation(method, path)
+	if method == http.MethodHead {
+		return // an answer without a body
+	}
 	if op == nil || r.StatusCode == http.StatusMethodNotAllowed {
 		d.validate(t, what, map[string]any{"$ref": "#/$defs/Problem"}, r.body)
 		return
