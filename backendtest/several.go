@@ -140,7 +140,7 @@ func testStartUnderLimit(s *suite) {
 // testSeveralBound: there is a bound on programs at once, and it is told.
 func testSeveralBound(s *suite) {
 	const most = 300
-	b := s.create(func(p *tranca.Policy) { p.Limits.Processes = 2 * most })
+	b := s.create(func(p *tranca.Policy) { p.Limits.Processes, p.Limits.Memory = 2*most, 4<<30 })
 	started := 0
 	for ; started < most; started++ {
 		_, err := b.Start(s.context(), tranca.Command{Args: s.command("sleep", "3600")})

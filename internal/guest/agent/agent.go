@@ -24,8 +24,9 @@ import (
 	"tranca/internal/guest/wire"
 )
 
-// DefaultMaxProcesses bounds the programs that run at one moment.
-const DefaultMaxProcesses = 256
+// DefaultMaxProcesses bounds the programs that run at one moment. For each, up
+// to a [wire.Window] of input may wait in the agent's memory.
+const DefaultMaxProcesses = 64
 
 // Config is what the agent serves with.
 type Config struct {
@@ -85,6 +86,8 @@ type agent struct {
 	mu      sync.Mutex
 	procs   map[uint32]*proc // by pid
 	running int              // with those that are being started
+	// threaded counts the running ones that threads follow.
+	threaded int
 }
 
 // handle answers one call.
@@ -102,6 +105,9 @@ func (a *agent) handle(c *wire.Call) {
 	case message.MethodSendSignal:
 		var req message.SendSignalRequest
 		err = a.unary(c, &req, func() (appender, error) { return &message.Empty{}, a.signal(&req) })
+	case message.MethodUpdate:
+		var req message.UpdateRequest
+		err = a.unary(c, &req, func() (appender, error) { return &message.Empty{}, a.update(&req) })
 	case message.MethodSendInput:
 		var req message.SendInputRequest
 		err = a.unary(c, &req, func() (appender, error) { return &message.Empty{}, a.input(&req) })

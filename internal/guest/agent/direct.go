@@ -28,7 +28,7 @@ func (d Direct) Launch(p Program) (Child, error) {
 		}
 	}
 	pidfd := -1
-	attr := &syscall.SysProcAttr{Setsid: true, PidFD: &pidfd}
+	attr := &syscall.SysProcAttr{Setsid: true, PidFD: &pidfd, Setctty: p.Terminal}
 	if d.Attr != nil {
 		d.Attr(attr)
 	}

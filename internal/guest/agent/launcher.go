@@ -20,6 +20,12 @@ type Program struct {
 	Dir string
 	// The standard files. They block; none is nil.
 	Stdin, Stdout, Stderr *os.File
+	// Terminal says that they are a terminal, which becomes the program's
+	// controlling one.
+	Terminal bool
+	// Polled says that so many programs run that waiting for this one should
+	// cost no thread.
+	Polled bool
 }
 
 // Child is a program that was started.

@@ -30,10 +30,11 @@ const (
 	gather     = 100 * time.Microsecond
 )
 
-// makePipes makes the standard files of a program.
-func makePipes(stdin bool) (*pipes, error) {
+// makePipes makes the standard files of a program, to be followed by threads
+// or by Go's poller.
+func makePipes(stdin, threaded bool) (*pipes, error) {
 	p := &pipes{out: [2]int{-1, -1}, stop: -1}
-	err := p.open(stdin)
+	err := p.open(stdin, threaded)
 	if err != nil {
 		p.close()
 		return nil, onPath("making", "the program's pipes", err)
@@ -41,7 +42,7 @@ func makePipes(stdin bool) (*pipes, error) {
 	return p, nil
 }
 
-func (p *pipes) open(stdin bool) (err error) {
+func (p *pipes) open(stdin, threaded bool) (err error) {
 	if stdin {
 		p.theirs[0], p.stdin, err = input()
 	} else {
@@ -49,8 +50,11 @@ func (p *pipes) open(stdin bool) (err error) {
 	}
 	for i := 1; i <= 2 && err == nil; i++ {
 		p.out[i-1], p.theirs[i], err = output()
+		if err == nil && !threaded {
+			p.polled[i-1] = os.NewFile(uintptr(p.out[i-1]), "output")
+		}
 	}
-	if err == nil {
+	if err == nil && threaded {
 		p.stop, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	}
 	return err
@@ -93,7 +97,7 @@ func output() (r int, w *os.File, err error) {
 // It waits in poll on a thread instead of in Go's poller: that one would be
 // woken by every write of the program, also while nobody waits for it, and a
 // program that writes little at a time would take most of a CPU in wakings.
-func pump(out, stop int, side *wire.Stream, stderr bool) {
+func pump(out, stop int, side *wire.Stream, kind message.Output) {
 	defer func() { _ = side.CloseSend() }()
 	fds := []unix.PollFd{{Fd: int32(out), Events: unix.POLLIN}, {Fd: int32(stop), Events: unix.POLLIN}}
 	size, flood, full, last := firstRead, 0, false, time.Time{}
@@ -102,13 +106,13 @@ func pump(out, stop int, side *wire.Stream, stderr bool) {
 			return
 		}
 		if fds[1].Revents != 0 {
-			drain(out, side, stderr)
+			drain(out, side, kind)
 			return
 		}
 		if flood >= floodReads && !full {
 			_ = unix.Nanosleep(&unix.Timespec{Nsec: int64(gather)}, nil)
 		}
-		n, err := forward(out, size, side, stderr)
+		n, err := forward(out, size, side, kind)
 		if err != nil || n == 0 {
 			return
 		}
@@ -125,32 +129,27 @@ func pump(out, stop int, side *wire.Stream, stderr bool) {
 
 // forward reads once and sends what came. It returns 0 at the end of the pipe
 // and -1 where there was nothing to be read.
-func forward(out, size int, side *wire.Stream, stderr bool) (int, error) {
+func forward(out, size int, side *wire.Stream, kind message.Output) (int, error) {
 	b := wire.NewBuf(size)
-	defer b.Free()
 	n, err := unix.Read(out, b.Bytes())
+	if err == nil && n > 0 {
+		sendOutput(b, n, side, kind)
+		return n, nil
+	}
+	b.Free()
 	if err == syscall.EAGAIN || err == syscall.EINTR {
 		return -1, nil
 	}
-	if err != nil || n <= 0 {
-		return 0, err
-	}
-	b.Truncate(n)
-	var store [message.MaxDataPrefix]byte
-	b.Prepend(message.DataPrefix(&store, stderr, n))
-	// Where nobody takes it any more it is dropped, so that the program doesn't
-	// stop.
-	_ = side.SendBuf(context.Background(), b)
-	return n, nil
+	return 0, err
 }
 
 // drain sends what is in the pipe at this moment, and not what a descendant
 // keeps adding.
-func drain(out int, side *wire.Stream, stderr bool) {
+func drain(out int, side *wire.Stream, kind message.Output) {
 	left, err := unix.IoctlGetInt(out, unix.TIOCINQ)
 	for err == nil && left > 0 {
 		var n int
-		n, err = forward(out, min(left, mostRead), side, stderr)
+		n, err = forward(out, min(left, mostRead), side, kind)
 		if n == 0 {
 			return
 		}
@@ -158,15 +157,13 @@ func drain(out int, side *wire.Stream, stderr bool) {
 	}
 }
 
-// feed writes what comes on the call to the program's stdin until either ends.
+// feed writes what comes on the call to the program until either ends.
 func (p *proc) feed(main *wire.Stream) {
 	for {
 		b, err := main.Recv(context.Background())
 		if err != nil {
-			if p.stdin != nil && errors.Is(err, io.EOF) {
-				p.stdinMu.Lock()
-				p.stdin.Close()
-				p.stdinMu.Unlock()
+			if errors.Is(err, io.EOF) {
+				p.closeStdin()
 			}
 			return
 		}
@@ -178,17 +175,43 @@ func (p *proc) feed(main *wire.Stream) {
 		}
 		// A program that closed its stdin doesn't want the rest; the host may
 		// still send it.
-		_ = p.writeStdin(req.Data.Stdin)
+		_ = p.write(&req.Data)
 		b.Free()
 	}
 }
 
-func (p *proc) writeStdin(b []byte) error {
+// closeStdin is the end of what the host sends. That of what is typed at a
+// terminal is nothing that the program could see.
+func (p *proc) closeStdin() {
 	if p.stdin == nil {
-		return invalid("the program has no stdin")
+		return
 	}
 	p.stdinMu.Lock()
 	defer p.stdinMu.Unlock()
-	_, err := p.stdin.Write(b)
+	p.stdin.Close()
+}
+
+// endInput frees whoever writes to a program that has ended.
+func (p *proc) endInput() {
+	if p.stdin != nil {
+		p.stdin.Close()
+	}
+	if p.term != nil {
+		_ = p.term.SetWriteDeadline(passed)
+	}
+}
+
+// write writes to the program's stdin, or types at its terminal.
+func (p *proc) write(in *message.ProcessInput) error {
+	to, b := p.stdin, in.Stdin
+	if p.term != nil {
+		to, b = p.term, in.PTY
+	}
+	if to == nil || b == nil {
+		return invalid("the program has no such input: it has stdin, a terminal, or neither")
+	}
+	p.stdinMu.Lock()
+	defer p.stdinMu.Unlock()
+	_, err := to.Write(b)
 	return err
 }

@@ -150,7 +150,7 @@ func TestBadCalls(t *testing.T) {
 		want         wire.Code
 	}{
 		{"no such method", "/no/Such", 0, nil, wire.CodeUnimplemented},
-		{"a method of later", "/filesystem.Filesystem/WatchDir", 0, nil, wire.CodeUnimplemented},
+		{"a method of later", "/process.Process/Connect", 0, nil, wire.CodeUnimplemented},
 		{"no message", message.MethodStat, 0, []byte{0xff}, wire.CodeInvalidArgument},
 		{"a start without side streams", message.MethodStart, 0, start.Append(nil), wire.CodeInvalidArgument},
 		{"a start of nothing", message.MethodStart, 2, nil, wire.CodeInvalidArgument},

@@ -60,13 +60,16 @@ func (a *agent) input(req *message.SendInputRequest) error {
 	if err != nil {
 		return err
 	}
-	return p.writeStdin(req.Input.Stdin)
+	return p.write(&req.Input)
 }
 
 func (a *agent) closeStdin(req *message.CloseStdinRequest) error {
 	p, err := a.find(&req.Process)
 	if err != nil {
 		return err
+	}
+	if p.term != nil {
+		return invalid("a terminal has no end of input: type what ends it")
 	}
 	if p.stdin == nil {
 		return nil

@@ -23,6 +23,7 @@ type proc struct {
 
 	stdinMu sync.Mutex // one writer at a time
 	stdin   *os.File   // nil if it reads /dev/null
+	term    *os.File   // the agent's end of its terminal, if it has one
 }
 
 // pipes are the standard files of a program. Close them when nobody reads any
@@ -31,7 +32,10 @@ type pipes struct {
 	theirs [3]*os.File
 	stdin  *os.File // nil if the program's stdin is /dev/null
 	out    [2]int   // -1 if not open
-	stop   int      // an eventfd that ends the reading of out
+	// polled are out in Go's poller; nil for those that a thread waits for.
+	polled [2]*os.File
+	term   *os.File // instead of stdin and polled: out[0] as a terminal
+	stop   int      // an eventfd that ends the reading of out by threads
 }
 
 func (p *pipes) closeTheirs() {
@@ -48,6 +52,16 @@ func (p *pipes) close() {
 	if p.stdin != nil {
 		p.stdin.Close()
 	}
+	for i, f := range []*os.File{p.polled[0], p.polled[1]} {
+		if f != nil {
+			f.Close()
+			p.out[i] = -1
+		}
+	}
+	if p.term != nil {
+		p.term.Close()
+		p.out[0] = -1
+	}
 	for _, fd := range []int{p.out[0], p.out[1], p.stop} {
 		if fd >= 0 {
 			_ = unix.Close(fd)
@@ -57,7 +71,32 @@ func (p *pipes) close() {
 
 // stopReading ends the pumps with what is in the pipes.
 func (p *pipes) stopReading() {
-	_, _ = unix.Write(p.stop, []byte{0, 0, 0, 0, 0, 0, 0, 1})
+	for _, f := range []*os.File{p.polled[0], p.polled[1], p.term} {
+		if f != nil {
+			_ = f.SetReadDeadline(passed)
+		}
+	}
+	if p.stop >= 0 {
+		_, _ = unix.Write(p.stop, []byte{0, 0, 0, 0, 0, 0, 0, 1})
+	}
+}
+
+// pump sends one of the outputs.
+func (p *pipes) pump(i int, side *wire.Stream) {
+	kind := message.Stdout
+	if i == 1 {
+		kind = message.Stderr
+	}
+	switch {
+	case p.term != nil && i == 0:
+		p.pumpPolled(p.term, side, message.Terminal)
+	case p.term != nil:
+		_ = side.CloseSend()
+	case p.polled[i] != nil:
+		p.pumpPolled(p.polled[i], side, kind)
+	default:
+		pump(p.out[i], p.stop, side, kind)
+	}
 }
 
 // start runs a program for the length of the call.
@@ -69,11 +108,12 @@ func (a *agent) start(c *wire.Call) error {
 	if len(c.Sides) != 2 {
 		return invalid("a start needs two side streams")
 	}
-	if err := a.reserve(); err != nil {
+	threaded, err := a.reserve()
+	if err != nil {
 		return err
 	}
-	defer a.release()
-	p, files, err := a.launch(&req)
+	defer a.release(threaded)
+	p, files, err := a.launch(&req, threaded)
 	if err != nil {
 		return err
 	}
@@ -82,22 +122,29 @@ func (a *agent) start(c *wire.Call) error {
 	return a.follow(c, p, files)
 }
 
-// reserve takes a place for one more program.
-func (a *agent) reserve() error {
+// reserve takes a place for one more program, and one for the threads that
+// follow it if there is any.
+func (a *agent) reserve() (threaded bool, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.running >= a.cfg.MaxProcesses {
-		return &wire.Error{Code: wire.CodeUnavailable,
+		return false, &wire.Error{Code: wire.CodeUnavailable,
 			Message: strconv.Itoa(a.running) + " programs are running, which is the most"}
 	}
 	a.running++
-	return nil
+	if threaded = a.threaded < mostThreaded; threaded {
+		a.threaded++
+	}
+	return threaded, nil
 }
 
-func (a *agent) release() {
+func (a *agent) release(threaded bool) {
 	a.mu.Lock()
+	defer a.mu.Unlock()
 	a.running--
-	a.mu.Unlock()
+	if threaded {
+		a.threaded--
+	}
 }
 
 func (a *agent) enter(p *proc) {
@@ -116,12 +163,15 @@ func (a *agent) leave(p *proc) {
 }
 
 // launch checks the request and starts the program.
-func (a *agent) launch(req *message.StartRequest) (*proc, *pipes, error) {
-	prog := Program{Dir: a.abs(req.Process.Cwd), Args: append([]string{req.Process.Cmd}, req.Process.Args...)}
+func (a *agent) launch(req *message.StartRequest, threaded bool) (*proc, *pipes, error) {
+	prog := Program{Terminal: req.PTY != nil, Polled: !threaded, Dir: a.abs(req.Process.Cwd), Args: append([]string{req.Process.Cmd}, req.Process.Args...)}
 	if err := checkRequest(req); err != nil {
 		return nil, nil, err
 	}
 	prog.Env = mergeEnv(a.cfg.Env, req.Process.Envs, prog.Dir)
+	if prog.Terminal && lookupEnv(prog.Env, "TERM") == "" {
+		prog.Env = append(prog.Env, defaultTerm)
+	}
 	var files *pipes
 	err := a.id.do(func() (err error) {
 		if err = checkDir(prog.Dir); err != nil {
@@ -131,7 +181,11 @@ func (a *agent) launch(req *message.StartRequest) (*proc, *pipes, error) {
 			return err
 		}
 		// Made with the code's user, so that it can open /dev/stdout anew.
-		files, err = makePipes(!req.NoStdin)
+		if prog.Terminal {
+			files, err = openTerminal(req.PTY)
+		} else {
+			files, err = makePipes(!req.NoStdin, threaded)
+		}
 		return err
 	})
 	if err != nil {
@@ -144,7 +198,7 @@ func (a *agent) launch(req *message.StartRequest) (*proc, *pipes, error) {
 		files.close()
 		return nil, nil, onPath("starting", prog.Path, err)
 	}
-	return &proc{config: req.Process, tag: req.Tag, child: child, stdin: files.stdin}, files, nil
+	return &proc{config: req.Process, tag: req.Tag, child: child, stdin: files.stdin, term: files.term}, files, nil
 }
 
 // checkRequest refuses what the kernel would take for something else.
@@ -244,13 +298,11 @@ func (a *agent) follow(c *wire.Call, p *proc, files *pipes) error {
 	var feeding, pumping sync.WaitGroup
 	feeding.Go(func() { p.feed(c.Stream) })
 	for i, side := range c.Sides {
-		pumping.Go(func() { pump(files.out[i], files.stop, side, i == 1) })
+		pumping.Go(func() { files.pump(i, side) })
 	}
 	status, err := a.await(c, p)
 	a.leave(p)
-	if p.stdin != nil {
-		p.stdin.Close()
-	}
+	p.endInput()
 	finishOutput(c, files, &pumping)
 	if err == nil {
 		last := message.StartResponse{Event: message.ProcessEvent{End: endEvent(status)}}

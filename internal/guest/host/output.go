@@ -31,7 +31,7 @@ func (m *mutes) isSet() bool {
 // pump writes one of the program's outputs to w. A Write that blocks stops
 // this stream and nothing else, by its credits; one that fails discards the
 // rest.
-func (p *process) pump(side *wire.Stream, w io.Writer, stderr bool) {
+func (p *process) pump(side *wire.Stream, w io.Writer, kind message.Output) {
 	for {
 		b, err := side.Recv(context.Background())
 		if err != nil {
@@ -46,10 +46,7 @@ func (p *process) pump(side *wire.Stream, w io.Writer, stderr bool) {
 			_ = p.sb.breach("output that is none")
 			return
 		}
-		data := m.Event.Data.Stdout
-		if stderr {
-			data = m.Event.Data.Stderr
-		}
+		data := kind.Of(m.Event.Data)
 		if data == nil {
 			b.Free()
 			_ = p.sb.breach("output on the stream of the other one")
@@ -81,7 +78,7 @@ func (p *process) feed() {
 		if n > 0 {
 			b.Truncate(n)
 			var store [message.MaxDataPrefix]byte
-			b.Prepend(message.InputPrefix(&store, n))
+			b.Prepend(message.InputPrefix(&store, p.cmd.Terminal != nil, n))
 			if serr := p.call.SendBuf(context.Background(), b); serr != nil {
 				b.Free()
 				return

@@ -89,8 +89,12 @@ func (p *process) hurry() { p.hurryOnce.Do(func() { close(p.hurried) }) }
 
 // run follows a program that has started.
 func (p *process) run() {
-	p.pumps.Go(func() { p.pump(p.call.Sides[0], p.cmd.Stdout, false) })
-	p.pumps.Go(func() { p.pump(p.call.Sides[1], p.cmd.Stderr, true) })
+	first, second := message.Stdout, message.Stderr
+	if p.cmd.Terminal != nil {
+		first, second = message.Terminal, 0 // nothing comes by the second
+	}
+	p.pumps.Go(func() { p.pump(p.call.Sides[0], p.cmd.Stdout, first) })
+	p.pumps.Go(func() { p.pump(p.call.Sides[1], p.cmd.Stderr, second) })
 	if p.cmd.Stdin != nil {
 		go p.feed()
 	}

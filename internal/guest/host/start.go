@@ -65,8 +65,13 @@ func request(cmd tranca.Command) ([]byte, error) {
 			return nil, err
 		}
 	}
+	pty, err := terminal(cmd.Terminal)
+	if err != nil {
+		return nil, err
+	}
 	req := message.StartRequest{
 		Process: message.ProcessConfig{Cmd: cmd.Args[0], Args: cmd.Args[1:], Envs: cmd.Env, Cwd: cmd.Dir},
+		PTY:     pty,
 		NoStdin: cmd.Stdin == nil,
 	}
 	if len(cmd.Args[0]) > message.MaxPath {

@@ -25,7 +25,12 @@ func TestBounds(t *testing.T) {
 		{"a long argument", &StartRequest{}, config(appendString(nil, 2, strings.Repeat("x", MaxString+1))), false},
 		{"a long program", &StartRequest{}, config(appendString(nil, 1, strings.Repeat("x", MaxPath+1))), false},
 		{"a large start", &StartRequest{}, appendString(nil, 99, strings.Repeat("x", MaxStart)), false},
-		{"a terminal", &StartRequest{}, appendString(nil, 2, "x"), false},
+		{"a terminal that is none", &StartRequest{}, appendString(nil, 2, "x"), false},
+		{"a terminal without a size", &StartRequest{}, appendElement(nil, 2, ""), true},
+		{"a terminal's size as text", &UpdateRequest{}, appendBytes(nil, 2, appendBytes(nil, 1, appendString(nil, 1, "x"))), false},
+		{"a long link", &SymlinkRequest{}, appendString(nil, 1, strings.Repeat("x", MaxPath+1)), false},
+		{"a port as text", &DialRequest{}, appendString(nil, 1, "80"), false},
+		{"output and a terminal's", &StartResponse{}, appendBytes(nil, 1, appendBytes(nil, 2, appendString(appendString(nil, 1, "a"), 3, "b"))), false},
 		{"a page", &ListDirResponse{}, many(MaxPage, func(b []byte) []byte { return appendElement(b, 1, "") }), true},
 		{"a large page", &ListDirResponse{}, many(MaxPage+1, func(b []byte) []byte { return appendElement(b, 1, "") }), false},
 		{"processes", &ListResponse{}, many(MaxProcesses+1, func(b []byte) []byte { return appendElement(b, 1, "") }), false},
@@ -60,11 +65,13 @@ func TestPrefixes(t *testing.T) {
 				t.Errorf("%s of %d bytes: prefix % x", name, n, prefix)
 			}
 		}
-		check("stdout", DataPrefix(&store, false, n), (&StartResponse{Event: ProcessEvent{Data: &DataEvent{Stdout: data}}}).Append(nil))
-		check("stderr", DataPrefix(&store, true, n), (&StartResponse{Event: ProcessEvent{Data: &DataEvent{Stderr: data}}}).Append(nil))
+		check("stdout", DataPrefix(&store, Stdout, n), (&StartResponse{Event: ProcessEvent{Data: &DataEvent{Stdout: data}}}).Append(nil))
+		check("stderr", DataPrefix(&store, Stderr, n), (&StartResponse{Event: ProcessEvent{Data: &DataEvent{Stderr: data}}}).Append(nil))
 		check("chunk", ChunkPrefix(&store, n), (&FileChunk{Data: data}).Append(nil))
 		check("read", ChunkPrefix(&store, n), (&ReadResponse{Data: data}).Append(nil))
-		check("input", InputPrefix(&store, n), (&StreamInputRequest{Data: ProcessInput{Stdin: data}}).Append(nil))
+		check("terminal", DataPrefix(&store, Terminal, n), (&StartResponse{Event: ProcessEvent{Data: &DataEvent{PTY: data}}}).Append(nil))
+		check("typed", InputPrefix(&store, true, n), (&StreamInputRequest{Data: ProcessInput{PTY: data}}).Append(nil))
+		check("input", InputPrefix(&store, false, n), (&StreamInputRequest{Data: ProcessInput{Stdin: data}}).Append(nil))
 	}
 }
 

@@ -26,9 +26,18 @@ message_type { name: "ProcessConfig"
     field { name: "value" number: 2 label: LABEL_OPTIONAL type: TYPE_STRING } } }
 message_type { name: "StartRequest"
   field { name: "process" number: 1 label: LABEL_OPTIONAL type: TYPE_MESSAGE type_name: ".t.ProcessConfig" }
+  field { name: "pty" number: 2 label: LABEL_OPTIONAL type: TYPE_MESSAGE type_name: ".t.PTY" }
   field { name: "tag" number: 3 label: LABEL_OPTIONAL type: TYPE_STRING }
   field { name: "stdin" number: 4 label: LABEL_OPTIONAL type: TYPE_BOOL oneof_index: 0 proto3_optional: true }
   oneof_decl { name: "_stdin" } }
+message_type { name: "PTY"
+  field { name: "size" number: 1 label: LABEL_OPTIONAL type: TYPE_MESSAGE type_name: ".t.PTY.Size" }
+  nested_type { name: "Size"
+    field { name: "cols" number: 1 label: LABEL_OPTIONAL type: TYPE_UINT32 }
+    field { name: "rows" number: 2 label: LABEL_OPTIONAL type: TYPE_UINT32 } } }
+message_type { name: "UpdateRequest"
+  field { name: "process" number: 1 label: LABEL_OPTIONAL type: TYPE_MESSAGE type_name: ".t.Selector" }
+  field { name: "pty" number: 2 label: LABEL_OPTIONAL type: TYPE_MESSAGE type_name: ".t.PTY" } }
 message_type { name: "Selector"
   field { name: "pid" number: 1 label: LABEL_OPTIONAL type: TYPE_UINT32 oneof_index: 0 }
   field { name: "tag" number: 2 label: LABEL_OPTIONAL type: TYPE_STRING oneof_index: 0 }
@@ -40,6 +49,7 @@ message_type { name: "SendSignalRequest"
   field { name: "group" number: 1001 label: LABEL_OPTIONAL type: TYPE_BOOL } }
 message_type { name: "ProcessInput"
   field { name: "stdin" number: 1 label: LABEL_OPTIONAL type: TYPE_BYTES oneof_index: 0 }
+  field { name: "pty" number: 2 label: LABEL_OPTIONAL type: TYPE_BYTES oneof_index: 0 }
   oneof_decl { name: "input" } }
 message_type { name: "SendInputRequest"
   field { name: "process" number: 1 label: LABEL_OPTIONAL type: TYPE_MESSAGE type_name: ".t.Selector" }
@@ -61,11 +71,13 @@ message_type { name: "ProcessEvent"
   field { name: "data" number: 2 label: LABEL_OPTIONAL type: TYPE_MESSAGE type_name: ".t.ProcessEvent.Data" oneof_index: 0 }
   field { name: "end" number: 3 label: LABEL_OPTIONAL type: TYPE_MESSAGE type_name: ".t.ProcessEvent.End" oneof_index: 0 }
   field { name: "keepalive" number: 4 label: LABEL_OPTIONAL type: TYPE_MESSAGE type_name: ".t.ProcessEvent.Keep" oneof_index: 0 }
+  field { name: "ended" number: 1000 label: LABEL_OPTIONAL type: TYPE_MESSAGE type_name: ".t.ProcessEvent.Keep" oneof_index: 0 }
   oneof_decl { name: "event" }
   nested_type { name: "Start" field { name: "pid" number: 1 label: LABEL_OPTIONAL type: TYPE_UINT32 } }
   nested_type { name: "Data"
     field { name: "stdout" number: 1 label: LABEL_OPTIONAL type: TYPE_BYTES oneof_index: 0 }
     field { name: "stderr" number: 2 label: LABEL_OPTIONAL type: TYPE_BYTES oneof_index: 0 }
+    field { name: "pty" number: 3 label: LABEL_OPTIONAL type: TYPE_BYTES oneof_index: 0 }
     oneof_decl { name: "output" } }
   nested_type { name: "End"
     field { name: "exit_code" number: 1 label: LABEL_OPTIONAL type: TYPE_SINT32 }
@@ -140,17 +152,24 @@ func TestCompatibleWithProtobuf(t *testing.T) {
 			Envs: map[string]string{"A": "1", "B": ""}, Cwd: "/w"}, Tag: "t", NoStdin: true},
 			`process{cmd:"sh" args:"" args:"-c" args:"\x01` + zeroEscapes(300) + `" envs{key:"A" value:"1"} envs{key:"B" value:""} cwd:"/w"} tag:"t" stdin:false`, &StartRequest{}},
 		{"StartRequest", &StartRequest{}, `process{}`, &StartRequest{}},
+		{"StartRequest", &StartRequest{Process: ProcessConfig{Cmd: "sh"}, PTY: &PTY{Cols: 80, Rows: 24}, Tag: "t"},
+			`process{cmd:"sh"} pty{size{cols:80 rows:24}} tag:"t"`, &StartRequest{}},
+		{"UpdateRequest", &UpdateRequest{Process: ProcessSelector{Tag: "t"}, PTY: &PTY{Cols: 1, Rows: 65535}},
+			`process{tag:"t"} pty{size{cols:1 rows:65535}}`, &UpdateRequest{}},
 		{"SendSignalRequest", &SendSignalRequest{Process: ProcessSelector{PID: 5}, Signal: 9, Number: 64, Group: true},
 			`process{pid:5} signal:9 number:64 group:true`, &SendSignalRequest{}},
 		{"SendSignalRequest", &SendSignalRequest{Process: ProcessSelector{Tag: "x"}}, `process{tag:"x"}`, &SendSignalRequest{}},
 		{"SendInputRequest", &SendInputRequest{Process: ProcessSelector{PID: 5}, Input: ProcessInput{Stdin: []byte("i")}},
 			`process{pid:5} input{stdin:"i"}`, &SendInputRequest{}},
+		{"StreamInputRequest", &StreamInputRequest{Data: ProcessInput{PTY: []byte("\x03")}}, `data{input{pty:"\x03"}}`, &StreamInputRequest{}},
 		{"StreamInputRequest", &StreamInputRequest{Data: ProcessInput{Stdin: []byte("i")}}, `data{input{stdin:"i"}}`, &StreamInputRequest{}},
 		{"ListResponse", &ListResponse{Processes: []ProcessInfo{{Config: ProcessConfig{Cmd: "c"}, PID: 1, Tag: "t"}, {PID: 2}}},
 			`processes{config{cmd:"c"} pid:1 tag:"t"} processes{config{} pid:2}`, &ListResponse{}},
 		{"StartResponse", start(ProcessEvent{Start: &StartEvent{PID: 70000}}), `event{start{pid:70000}}`, &StartResponse{}},
 		{"StartResponse", start(ProcessEvent{Data: &DataEvent{Stdout: []byte("o")}}), `event{data{stdout:"o"}}`, &StartResponse{}},
 		{"StartResponse", start(ProcessEvent{Data: &DataEvent{Stderr: []byte("\xff")}}), `event{data{stderr:"\xff"}}`, &StartResponse{}},
+		{"StartResponse", start(ProcessEvent{Data: &DataEvent{PTY: []byte("\x1b[m")}}), `event{data{pty:"\x1b[m"}}`, &StartResponse{}},
+		{"StartResponse", start(ProcessEvent{Ended: true}), `event{ended{}}`, &StartResponse{}},
 		{"StartResponse", start(ProcessEvent{KeepAlive: true}), `event{keepalive{}}`, &StartResponse{}},
 		{"StartResponse", start(ProcessEvent{End: &EndEvent{ExitCode: -1, Status: "s", Error: "e", Signal: 9}}),
 			`event{end{exit_code:-1 status:"s" error:"e" signal:9}}`, &StartResponse{}},

@@ -15,6 +15,7 @@
 //	/process.Process/SendSignal     SendSignalRequest  SendSignalResponse
 //	/process.Process/SendInput      SendInputRequest   SendInputResponse
 //	/process.Process/CloseStdin     CloseStdinRequest  CloseStdinResponse
+//	/process.Process/Update         UpdateRequest      UpdateResponse
 //	/filesystem.Filesystem/Stat     StatRequest        StatResponse
 //	/filesystem.Filesystem/MakeDir  MakeDirRequest     MakeDirResponse
 //	/filesystem.Filesystem/Move     MoveRequest        MoveResponse
@@ -24,6 +25,9 @@
 //	/tranca.guest.Files/Read        ReadRequest        ReadResponse...
 //	/tranca.guest.Files/Write       WriteRequest       WriteResponse
 //	                                FileChunk...
+//	/tranca.guest.Files/Symlink     SymlinkRequest     SymlinkResponse
+//	/tranca.guest.Ports/Dial        DialRequest        DialResponse
+//	                                FileChunk...       FileChunk...
 //
 // Over package wire, Start is a call with two side streams: the first carries
 // the program's stdout, the second its stderr, each as StartResponse messages
@@ -31,7 +35,9 @@
 // carries start and end. Both side streams have ended before the end event is
 // sent. The other way, the main stream carries stdin as StreamInputRequest
 // messages that hold data, and its end closes stdin. A reset of it kills the
-// program.
+// program. A program with a terminal has all its output in the first side
+// stream, as pty data; what is typed comes as pty data too, and its end closes
+// nothing.
 //
 // Strings are bytes as the kernel has them: names and paths need not be UTF-8.
 //

@@ -26,6 +26,7 @@ type StartEvent struct {
 type DataEvent struct {
 	Stdout []byte // 1
 	Stderr []byte // 2
+	PTY    []byte // 3
 }
 
 // EndEvent is the last event.
@@ -58,10 +59,13 @@ func (e *ProcessEvent) append(b []byte) []byte {
 }
 
 func (d *DataEvent) append(b []byte) []byte {
-	if d.Stderr != nil {
-		return appendBytes(b, 2, d.Stderr)
+	switch {
+	case d.Stderr != nil:
+		return appendBytes(b, uint32(Stderr), d.Stderr)
+	case d.PTY != nil:
+		return appendBytes(b, uint32(Terminal), d.PTY)
 	}
-	return appendBytes(b, 1, d.Stdout)
+	return appendBytes(b, uint32(Stdout), d.Stdout)
 }
 
 func (e *EndEvent) append(b []byte) []byte {
@@ -76,14 +80,34 @@ func (e *EndEvent) append(b []byte) []byte {
 // tags with their lengths.
 const MaxDataPrefix = 15
 
+// Output is the number of a member of DataEvent.
+type Output uint32
+
+// The outputs of a program.
+const (
+	Stdout   Output = 1
+	Stderr   Output = 2
+	Terminal Output = 3
+)
+
+// Of returns the event's data if it is of that output, else nil.
+func (o Output) Of(d *DataEvent) []byte {
+	switch o {
+	case Stdout:
+		return d.Stdout
+	case Stderr:
+		return d.Stderr
+	case Terminal:
+		return d.PTY
+	}
+	return nil
+}
+
 // DataPrefix returns what stands before n bytes of output in a StartResponse
 // that holds a data event, so that the bytes need not be copied to put them
 // into one.
-func DataPrefix(store *[MaxDataPrefix]byte, stderr bool, n int) []byte {
-	if stderr {
-		return nested(store[:0], n, 1, 2, 2)
-	}
-	return nested(store[:0], n, 1, 2, 1)
+func DataPrefix(store *[MaxDataPrefix]byte, out Output, n int) []byte {
+	return nested(store[:0], n, 1, 2, uint32(out))
 }
 
 // Unmarshal reads the message from b. Data events hold slices of b. It fails
@@ -122,7 +146,7 @@ func (e *ProcessEvent) field(f field) error {
 		if err := f.message(e.Data.field); err != nil {
 			return err
 		}
-		if (e.Data.Stdout == nil) == (e.Data.Stderr == nil) {
+		if !e.Data.one() {
 			return ErrMalformed
 		}
 	case 3:
@@ -144,8 +168,21 @@ func (d *DataEvent) field(f field) error {
 		return f.setBytes(&d.Stdout)
 	case 2:
 		return f.setBytes(&d.Stderr)
+	case 3:
+		return f.setBytes(&d.PTY)
 	}
 	return nil
+}
+
+// one reports whether exactly one member is set.
+func (d *DataEvent) one() bool {
+	n := 0
+	for _, b := range [][]byte{d.Stdout, d.Stderr, d.PTY} {
+		if b != nil {
+			n++
+		}
+	}
+	return n == 1
 }
 
 func (e *EndEvent) field(f field) error {

@@ -6,6 +6,7 @@ const (
 	MethodKillAll = "/tranca.guest.Agent/KillAll"
 	MethodRead    = "/tranca.guest.Files/Read"
 	MethodWrite   = "/tranca.guest.Files/Write"
+	MethodSymlink = "/tranca.guest.Files/Symlink"
 )
 
 // Empty is every message without a field that anybody uses: PingRequest,
@@ -78,15 +79,20 @@ func (m *ReadResponse) Unmarshal(b []byte) error {
 }
 
 // WriteRequest makes or replaces a regular file with the FileChunk messages
-// that follow it up to the end of the sender's direction.
+// that follow it up to the end of the sender's direction. With Resume it goes
+// on at Offset, in a file that is there and that long, unless Offset is 0, and
+// ends the file after what was written; a final link is not followed.
 type WriteRequest struct {
-	Path string // 1
-	Mode uint32 // 2: permission bits of a new file
+	Path   string // 1
+	Mode   uint32 // 2: permission bits of a new file
+	Resume bool   // 3
+	Offset int64  // 4
 }
 
 // Append appends the message to b.
 func (m *WriteRequest) Append(b []byte) []byte {
-	return appendUint(appendString(b, 1, m.Path), 2, uint64(m.Mode))
+	b = appendUint(appendString(b, 1, m.Path), 2, uint64(m.Mode))
+	return appendInt(appendBool(b, 3, m.Resume), 4, m.Offset)
 }
 
 // Unmarshal reads the message from b. It keeps nothing of b.
@@ -97,12 +103,40 @@ func (m *WriteRequest) Unmarshal(b []byte) error {
 			return f.setString(&m.Path, MaxPath)
 		case 2:
 			return f.setUint32(&m.Mode)
+		case 3:
+			return f.setBool(&m.Resume)
+		case 4:
+			return f.setInt64(&m.Offset)
 		}
 		return nil
 	})
 }
 
-// FileChunk is a piece of a file.
+// SymlinkRequest makes a symbolic link.
+type SymlinkRequest struct {
+	Target string // 1: any text, never looked at
+	Path   string // 2
+}
+
+// Append appends the message to b.
+func (m *SymlinkRequest) Append(b []byte) []byte {
+	return appendString(appendString(b, 1, m.Target), 2, m.Path)
+}
+
+// Unmarshal reads the message from b. It keeps nothing of b.
+func (m *SymlinkRequest) Unmarshal(b []byte) error {
+	return eachField(b, func(f field) error {
+		switch f.num {
+		case 1:
+			return f.setString(&m.Target, MaxPath)
+		case 2:
+			return f.setString(&m.Path, MaxPath)
+		}
+		return nil
+	})
+}
+
+// FileChunk is a piece of a file, or of what goes over a connection.
 type FileChunk struct {
 	Data []byte // 2, as in ReadResponse
 }
@@ -126,8 +160,12 @@ func ChunkPrefix(store *[MaxDataPrefix]byte, n int) []byte {
 	return appendLength(appendTag(store[:0], 2, typeBytes), n)
 }
 
-// InputPrefix returns what stands before n bytes in a StreamInputRequest.
-func InputPrefix(store *[MaxDataPrefix]byte, n int) []byte {
+// InputPrefix returns what stands before n bytes in a StreamInputRequest, for
+// stdin or a terminal.
+func InputPrefix(store *[MaxDataPrefix]byte, pty bool, n int) []byte {
+	if pty {
+		return nested(store[:0], n, 2, 2, 2)
+	}
 	return nested(store[:0], n, 2, 2, 1)
 }
 

@@ -1,9 +1,6 @@
 package message
 
-import (
-	"errors"
-	"slices"
-)
+import "slices"
 
 // The bounds of the process messages.
 const (
@@ -109,6 +106,7 @@ func (c *ProcessConfig) env(f field) error {
 // StartRequest starts a process.
 type StartRequest struct {
 	Process ProcessConfig // 1
+	PTY     *PTY          // 2: nil is no terminal
 	Tag     string        // 3
 	// NoStdin is E2B's stdin = 4, whose absence means true.
 	NoStdin bool
@@ -117,15 +115,15 @@ type StartRequest struct {
 // Append appends the message to b.
 func (m *StartRequest) Append(b []byte) []byte {
 	b = appendMessage(b, 1, m.Process.append)
+	if m.PTY != nil {
+		b = appendMessage(b, 2, m.PTY.append)
+	}
 	b = appendString(b, 3, m.Tag)
 	if m.NoStdin {
 		b = append(appendTag(b, 4, typeVarint), 0)
 	}
 	return b
 }
-
-// errNoPTY keeps a program that wants a terminal from running without one.
-var errNoPTY = errors.New("this agent has no terminals (PTY)")
 
 // Unmarshal reads the message from b. It keeps nothing of b.
 func (m *StartRequest) Unmarshal(b []byte) error {
@@ -137,7 +135,8 @@ func (m *StartRequest) Unmarshal(b []byte) error {
 		case 1:
 			return f.message(m.Process.field)
 		case 2:
-			return errNoPTY
+			m.PTY = new(PTY)
+			return f.message(m.PTY.field)
 		case 3:
 			return f.setString(&m.Tag, MaxTag)
 		case 4:
@@ -210,16 +209,28 @@ func (m *SendSignalRequest) Unmarshal(b []byte) error {
 	})
 }
 
-// ProcessInput is bytes for stdin.
+// ProcessInput is a oneof: bytes for stdin, or what is typed at a terminal.
 type ProcessInput struct {
 	Stdin []byte // 1
+	PTY   []byte // 2
 }
 
-func (i *ProcessInput) append(b []byte) []byte { return appendBytes(b, 1, i.Stdin) }
+func (i *ProcessInput) append(b []byte) []byte {
+	if i.PTY != nil {
+		return appendBytes(b, 2, i.PTY)
+	}
+	return appendBytes(b, 1, i.Stdin)
+}
 
+// field keeps the last member that is set, as protobuf does.
 func (i *ProcessInput) field(f field) error {
-	if f.num == 1 {
+	switch f.num {
+	case 1:
+		i.PTY = nil
 		return f.setBytes(&i.Stdin)
+	case 2:
+		i.Stdin = nil
+		return f.setBytes(&i.PTY)
 	}
 	return nil
 }

@@ -105,6 +105,13 @@ func (s *Script) Open(path string) {
 // Setsid makes the child the leader of a new session without a terminal.
 func (s *Script) Setsid() { s.do("setsid", unix.SYS_SETSID) }
 
+// ControllingTerminal makes the terminal in a descriptor the one that controls
+// the session that the child leads; see [Script.Setsid]. The child's process
+// group is in its foreground then.
+func (s *Script) ControllingTerminal(fd int) {
+	s.do("controlling terminal", unix.SYS_IOCTL, uintptr(fd), unix.TIOCSCTTY, 0)
+}
+
 // ParentDeathSignal has the kernel kill the child when the thread that forked
 // it ends.
 func (s *Script) ParentDeathSignal(sig syscall.Signal) {

@@ -44,6 +44,16 @@ func Tmpfs(size, inodes uint64, mode uint32, attrs int) (Tree, error) {
 	})
 }
 
+// Terminals makes a detached devpts of its own: its terminals are nobody
+// else's, they are at most so many, and each belongs to whom opened it. Anybody
+// may open the file ptmx in it.
+func Terminals(most uint64, attrs int) (Tree, error) {
+	return newFS("devpts", attrs, map[string]string{
+		"max":      strconv.FormatUint(most, 10),
+		"ptmxmode": "0666",
+	})
+}
+
 // FileSystem makes a detached mount of a file system on a device.
 func FileSystem(fstype, device string, attrs int) (Tree, error) {
 	return newFS(fstype, attrs, map[string]string{"source": device})

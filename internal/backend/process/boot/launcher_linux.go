@@ -164,13 +164,19 @@ func (l *launcher) restrictFiles() error {
 // Launch starts a program. See [agent.Launcher].
 func (l *launcher) Launch(p agent.Program) (agent.Child, error) {
 	s := forkexec.New(0)
-	l.join(s)
+	if p.Polled {
+		s.WithPIDFD()
+	}
 	s.RecordPID()
+	l.join(s)
 	if bornInGroup(l.spec) {
 		s.Unshare(unix.CLONE_NEWCGROUP)
 	}
 	s.Setsid()
 	s.Files([]int{int(p.Stdin.Fd()), int(p.Stdout.Fd()), int(p.Stderr.Fd())})
+	if p.Terminal {
+		s.ControllingTerminal(0)
+	}
 	for _, r := range l.spec.Rlimits {
 		s.Rlimit(r.Resource, r.Soft, r.Hard)
 	}
@@ -195,7 +201,13 @@ func (l *launcher) Launch(p agent.Program) (agent.Child, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &child{pid: c.PID, inner: c.Inner}, nil
+	started := &child{pid: c.PID, inner: c.Inner, pidfd: c.PIDFD}
+	if c.Inner <= 0 {
+		// A kill of everything came before its first step. Nobody knows it.
+		_, _ = started.Wait()
+		return nil, unix.EAGAIN
+	}
+	return started, nil
 }
 
 // KillAll ends every program. See [agent.Killer]. One kill reaches all that
@@ -234,6 +246,7 @@ func (l *launcher) spawn(s *forkexec.Script) (c forkexec.Child, err error) {
 // be reused before Wait has reaped it; mu orders signals and that.
 type child struct {
 	pid, inner int
+	pidfd      int // -1 where a thread waits
 	mu         sync.Mutex
 	gone       bool
 }
@@ -241,6 +254,9 @@ type child struct {
 func (c *child) PID() int { return c.inner }
 
 func (c *child) Wait() (agent.Status, error) {
+	if c.pidfd >= 0 {
+		_ = agent.WaitPIDFD(c.pidfd) // what it can't wait for is waited for below
+	}
 	// Wait without reaping first, so that Signal never meets a pid that is
 	// somebody else's by then.
 	for {

@@ -18,6 +18,9 @@ const (
 	rootAttrs  = mount.NoSUID | mount.NoDev
 	rootSize   = 1 << 20
 	rootInodes = 1024
+	// mostTerminals bounds the terminals of a sandbox. All on the host share a
+	// number of some thousand, and each holds kernel memory.
+	mostTerminals = 32
 	// stage is where the new root is attached until it becomes the root. It
 	// exists wherever the agent can run at all.
 	stage = "/proc"
@@ -77,6 +80,9 @@ func buildRoot(spec *bootspec.Spec) (mount.Tree, forkexec.Child, error) {
 	}
 	if err := t.furnish(); err != nil {
 		return none, init, err
+	}
+	if err := t.showTerminals(); err != nil {
+		return none, init, fmt.Errorf("terminals: %w", err)
 	}
 	// The writable space comes first: a mount may lie below /work.
 	if err := t.showScratch(scratch); err != nil {
@@ -351,6 +357,23 @@ func (t *tree) showScratch(m mount.Tree) error {
 		}
 	}
 	return nil
+}
+
+// showTerminals gives the sandbox terminals of its own. Where the kernel refuses
+// a devpts, the sandbox has none, and a program that asks for one is refused.
+func (t *tree) showTerminals() error {
+	m, err := mount.Terminals(mostTerminals, mount.NoSUID|mount.NoExec)
+	if err != nil {
+		return nil
+	}
+	defer m.Close()
+	if err := unix.Mkdirat(t.root.FD(), "dev/pts", 0o755); err != nil {
+		return &os.PathError{Op: "mkdir", Path: "dev/pts", Err: err}
+	}
+	if err := unix.Symlinkat("pts/ptmx", t.root.FD(), "dev/ptmx"); err != nil {
+		return &os.PathError{Op: "symlink", Path: "dev/ptmx", Err: err}
+	}
+	return m.Attach(t.root.FD(), "dev/pts")
 }
 
 // startInit forks the init of the code's pid namespace, and returns what waits
