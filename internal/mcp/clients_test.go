@@ -107,7 +107,7 @@ func TestTheInspector(t *testing.T) {
 	var tools struct {
 		Tools []struct{ Name, Description string } `json:"tools"`
 	}
-	if err := json.Unmarshal([]byte(out), &tools); err != nil || len(tools.Tools) != 9 {
+	if err := json.Unmarshal([]byte(out), &tools); err != nil || len(tools.Tools) != 12 {
 		t.Fatalf("tools: %v in %s", err, out)
 	}
 	out, _ = client(t, inspector, append(serve, "--method", "tools/call",

@@ -35,6 +35,13 @@ func describeList() string {
 	return fmt.Sprintf("List what is in a folder, parents first. At most %d entries are shown.", maxListed)
 }
 
+const describeStart = "Start a program that goes on when the call has ended, such as a server, until it ends by itself, by stop_process or with its session. Other programs of the session reach what it listens on at 127.0.0.1. Its input is empty. The time limit of runs does not hold for it; all others do, for all that runs in the session together, and one that ends programs ends all of them."
+
+func describeOutput(p tranca.Policy) string {
+	return fmt.Sprintf("Say whether a program of start_process still runs and give what it wrote, up to %s of each stream. The answer says from where to ask the next time. The last %s of each stream are kept.",
+		size(maxOutput), size(p.Limits.Output.Size))
+}
+
 func describeCreate(p tranca.Policy) string {
 	words := "Make a session: a place of its own whose files stay from call to call, until close_session or your client's end. Other tools take its name as their argument session. " +
 		fmt.Sprintf("There can be %d at once.\n\nWhat code may do there: ", maxSessions)
@@ -51,9 +58,9 @@ func describePolicy(p tranca.Policy) string {
 		fmt.Sprintf("Output: the first %s of each of standard output and standard error; %s.", size(p.Limits.Output.Size), beyondOutput(p)),
 	}
 	if p.KeepFiles {
-		lines = append(lines, "Calls without a session share their files: what one call writes to its own folders, the next one finds. Processes do not outlive their call. A session has files of its own.")
+		lines = append(lines, "Calls without a session share their files: what one call writes to its own folders, the next one finds. What a call leaves running ends with it; start_process starts what shall go on. A session has files of its own.")
 	} else {
-		lines = append(lines, "Without a session each call starts afresh: no file, variable or process of an earlier call is there. In a session the files stay, and only these.")
+		lines = append(lines, "Without a session each call starts afresh: no file, variable or process of an earlier call is there. In a session the files stay. What a call leaves running ends with it; start_process starts what shall go on.")
 	}
 	lines = append(lines, fmt.Sprintf("Images: PNG, JPEG, GIF and WebP files that it writes into %s, which is there, come back as images: up to %d, together up to %s.",
 		outFolder, maxShown, size(maxShownBytes)))

@@ -228,17 +228,23 @@ func (p *part) trim() {
 			p.offset++
 		}
 	}
-	if !p.more {
-		return
+	if p.more {
+		p.data = wholeRunes(p.data)
 	}
-	for n := 1; n < utf8.UTFMax && n < len(p.data); n++ {
-		if end := p.data[len(p.data)-n:]; utf8.RuneStart(end[0]) {
+}
+
+// wholeRunes returns b without an unfinished character at its end, unless there
+// is nothing else.
+func wholeRunes(b []byte) []byte {
+	for n := 1; n < utf8.UTFMax && n < len(b); n++ {
+		if end := b[len(b)-n:]; utf8.RuneStart(end[0]) {
 			if !utf8.FullRune(end) {
-				p.data = p.data[:len(p.data)-n]
+				return b[:len(b)-n]
 			}
-			return
+			break
 		}
 	}
+	return b
 }
 
 func (p part) where() string {

@@ -32,8 +32,31 @@ type Session interface {
 	// Run runs one request, after those that came before.
 	Run(ctx context.Context, req tranca.Request) (*tranca.Result, error)
 	Files() tranca.Files
+	// Start starts a program that outlives the call.
+	Start(ctx context.Context, command []string) (Process, error)
+	// Process finds one by its id: "p1". Errors wrap [tranca.ErrNotFound], or
+	// [tranca.ErrGone] where it ended so long ago that it is forgotten.
+	Process(id string) (Process, error)
 	// Close ends what runs in it and destroys it. Idempotent.
 	Close(ctx context.Context) error
+}
+
+// Process is a program that outlives the call that started it.
+type Process interface {
+	Info() tranca.ProcessInfo
+	Signal(ctx context.Context, sig tranca.Signal, group bool) error
+	Wait(ctx context.Context) (tranca.Exit, error)
+	// Output returns what it has written to its two streams from these offsets
+	// on, at most so many bytes of each. Where there is nothing it waits for
+	// something, or the program's end, until wait is done.
+	Output(wait context.Context, stdoutFrom, stderrFrom int64, most int) (stdout, stderr Piece, err error)
+}
+
+// Piece is a stretch of an output stream.
+type Piece struct {
+	Data []byte
+	// From is where it begins: later than asked where that is not kept any more.
+	From int64
 }
 
 // Config is what a server is made from.

@@ -159,7 +159,7 @@ func TestResultsTellNothingOfWhatStandsBehind(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, word := range []string{"secret", "process\"", "isolation", "backend", "namespace", "seccomp", "cgroup", "sha256"} {
+		for _, word := range []string{"secret", "\"process\"", "isolation", "backend", "namespace", "seccomp", "cgroup", "sha256"} {
 			if strings.Contains(string(text), word) {
 				t.Errorf("%s tell %q: %s", what, word, text)
 			}

@@ -23,12 +23,13 @@ type place struct {
 	// is the operator's. The one that the policy keeps has none.
 	name    string
 	created time.Time
-	// turn holds one value while a call has its turn, which guards what follows.
-	turn    chan struct{}
-	session Session
+	// turn holds one value while a call has its turn. Only the one that has it
+	// changes session.
+	turn chan struct{}
 
-	mu   sync.Mutex
-	used time.Time
+	mu      sync.Mutex
+	session Session // nil where none is open
+	used    time.Time
 }
 
 // sessions are all places of one client.
@@ -110,26 +111,64 @@ func (t *sessions) use(ctx context.Context, name string, do func(Session) error)
 	if err != nil {
 		return err
 	}
-	select {
-	case p.turn <- struct{}{}:
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	if err := p.enter(ctx); err != nil {
+		return err
 	}
-	defer func() { <-p.turn }()
+	defer p.leave()
+	s, err := t.opened(ctx, p)
+	if err != nil {
+		return err
+	}
+	err = do(s)
+	if errors.Is(err, tranca.ErrGone) || errors.Is(err, tranca.ErrClosed) {
+		return t.lost(ctx, p, s, err)
+	}
+	return err
+}
+
+// beside calls do with the session of that name, whatever else goes on in it.
+func (t *sessions) beside(ctx context.Context, name string, do func(Session) error) error {
+	p, err := t.find(name)
+	if err != nil {
+		return err
+	}
 	p.touch()
-	defer p.touch()
-	if p.session == nil {
-		s, err := t.open(ctx)
+	s := p.current()
+	if s == nil {
+		if err := p.enter(ctx); err != nil {
+			return err
+		}
+		s, err = t.opened(ctx, p)
+		p.leave()
 		if err != nil {
 			return err
 		}
-		p.session = s
 	}
-	err = do(p.session)
+	err = do(s)
 	if errors.Is(err, tranca.ErrGone) || errors.Is(err, tranca.ErrClosed) {
-		return t.lost(ctx, p, err)
+		if left := p.enter(ctx); left != nil {
+			return errors.Join(err, left)
+		}
+		defer p.leave()
+		return t.lost(ctx, p, s, err)
 	}
 	return err
+}
+
+// enter waits for the turn.
+func (p *place) enter(ctx context.Context) error {
+	select {
+	case p.turn <- struct{}{}:
+		p.touch()
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (p *place) leave() {
+	p.touch()
+	<-p.turn
 }
 
 func (p *place) touch() {
@@ -138,11 +177,36 @@ func (p *place) touch() {
 	p.used = time.Now()
 }
 
+func (p *place) current() Session {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.session
+}
+
+// opened returns the session, which it opens where there is none. The turn is
+// held.
+func (t *sessions) opened(ctx context.Context, p *place) (Session, error) {
+	if s := p.current(); s != nil {
+		return s, nil
+	}
+	s, err := t.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.session = s
+	return s, nil
+}
+
 // lost forgets a session that is gone. Its turn is held.
-func (t *sessions) lost(ctx context.Context, p *place, gone error) error {
-	s := p.session
+func (t *sessions) lost(ctx context.Context, p *place, s Session, gone error) error {
 	if p.name == "" {
-		p.session = nil
+		p.mu.Lock()
+		if p.session == s {
+			p.session = nil
+		}
+		p.mu.Unlock()
 	} else {
 		t.mu.Lock()
 		delete(t.named, p.name)

@@ -34,6 +34,12 @@ func (s *fakeSession) Files() tranca.Files {
 	return s.scripted.files
 }
 
+func (s *fakeSession) Start(context.Context, []string) (Process, error) {
+	return nil, tranca.ErrUnsupported
+}
+
+func (s *fakeSession) Process(string) (Process, error) { return nil, tranca.ErrNotFound }
+
 func (s *fakeSession) Close(context.Context) error {
 	s.closed = true
 	return nil

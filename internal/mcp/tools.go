@@ -43,6 +43,7 @@ func (s *Server) addTools() {
 	}, s.runCommand)
 	s.addFileTools()
 	s.addSessionTools()
+	s.addProcessTools()
 }
 
 // hints are a tool's annotations. The world outside is not reachable, and what

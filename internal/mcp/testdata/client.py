@@ -24,6 +24,7 @@ async def tools(session):
     names = {
         "run_python", "run_command", "read_file", "write_file", "edit_file", "list_files",
         "create_session", "close_session", "list_sessions",
+        "start_process", "process_output", "stop_process",
     }
     check("tools", {t.name for t in listed} == names, listed)
     for tool in listed:
