@@ -9,9 +9,9 @@ import (
 )
 
 type options struct {
-	rounds, warm, callers, idle int
-	seed                        uint64
-	tranca, waive, json, only   string
+	rounds, warm, callers, idle, finished int
+	seed                                  uint64
+	tranca, waive, json, only             string
 }
 
 // The program that every row runs, and its only right answer.
@@ -32,6 +32,7 @@ func (o *options) run(ctx context.Context) error {
 		{"idle", o.idleMemory},
 		{"stream", o.stream},
 		{"agent", o.agent},
+		{"server", o.server},
 	}
 	ran := false
 	for _, p := range parts {

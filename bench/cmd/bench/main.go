@@ -24,8 +24,17 @@ func main() {
 	flag.StringVar(&o.tranca, "tranca", "bin/tranca", "the command to measure")
 	flag.StringVar(&o.waive, "waive", "", "items to waive, comma-separated")
 	flag.StringVar(&o.json, "json", "", "file for all figures")
-	flag.StringVar(&o.only, "only", "", "only rows whose part has this name: starts, throughput, idle, stream, agent")
+	flag.IntVar(&o.finished, "finished", 10000, "finished runs in the row of the server's memory")
+	flag.StringVar(&o.only, "only", "", "only rows whose part has this name: starts, throughput, idle, stream, agent, server")
+	plain := flag.String("plain", "", "serve a plain gibibyte at this socket (used by bench itself)")
 	flag.Parse()
+	if *plain != "" {
+		if err := plainServer(*plain); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := o.run(ctx)
 	stop()
