@@ -95,6 +95,7 @@ func (a *app) root() *cli.Command {
 		Commands: []*cli.Command{
 			a.runCommand(), a.policyCommand(), a.doctorCommand(),
 			a.setupCommand(), a.serveCommand(), a.mcpCommand(), a.versionCommand(),
+			a.createCommand(), a.listCommand(), a.keepCommand(), a.rmCommand(),
 		},
 		Action: noCommand,
 	}

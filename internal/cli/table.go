@@ -1,0 +1,65 @@
+package cli
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode/utf8"
+
+	"tranca/internal/terminal"
+)
+
+// printTable prints rows below a head. Cells may hold hostile text.
+func (a *app) printTable(head []string, rows [][]string) error {
+	w := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
+	for _, row := range append([][]string{head}, rows...) {
+		for i, cell := range row {
+			if i > 0 {
+				fmt.Fprint(w, "\t")
+			}
+			fmt.Fprint(w, terminal.Clean(cell))
+		}
+		fmt.Fprintln(w)
+	}
+	return w.Flush()
+}
+
+// cut shortens a cell to at most so many characters.
+func cut(text string, most int) string {
+	if utf8.RuneCountInString(text) <= most {
+		return text
+	}
+	return string([]rune(text)[:most-3]) + "..."
+}
+
+// span is a time in one number, as a table shows it: "59s", "3m", "5h", "9d".
+func span(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "0s"
+	case d < time.Minute:
+		return strconv.Itoa(int(d/time.Second)) + "s"
+	case d < time.Hour:
+		return strconv.Itoa(int(d/time.Minute)) + "m"
+	case d < 48*time.Hour:
+		return strconv.Itoa(int(d/time.Hour)) + "h"
+	}
+	return strconv.Itoa(int(d/(24*time.Hour))) + "d"
+}
+
+// commandText is a command as a shell would be given it.
+func commandText(args []string) string {
+	var words []string
+	for _, arg := range args {
+		plain := arg != "" && !strings.ContainsFunc(arg, func(r rune) bool {
+			return !strings.ContainsRune("-_./:=,+@%", r) && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+		})
+		if !plain {
+			arg = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
+		}
+		words = append(words, arg)
+	}
+	return strings.Join(words, " ")
+}
