@@ -19,8 +19,8 @@ func describeCommand(p tranca.Policy) string {
 }
 
 func describeRead() string {
-	return fmt.Sprintf("Read a file: text, or an image (PNG, JPEG, GIF, WebP) of up to %s. At most %s of text come at once; the answer says where to go on. Other files come in base64, up to %s.",
-		size(maxImage), size(maxRead), size(maxBase64))
+	return fmt.Sprintf("Read a file: text, or an image (PNG, JPEG, GIF, WebP) of up to %s. %s of text come at once, or what limit says, up to %s; the answer says where to go on. Other files come in base64, up to %s.",
+		size(maxImage), size(defaultRead), size(maxRead), size(maxBase64))
 }
 
 func describeWrite(p tranca.Policy) string {
