@@ -8,6 +8,11 @@ import (
 	"tranca"
 )
 
+// signalTime bounds the kill of one of several programs. That is done by the
+// guest agent, which the code may have brought to a halt; the next step, the end
+// of the sandbox, needs nobody inside.
+const signalTime = 10 * time.Second
+
 // programs is what runs in a session. The session's mutex guards it.
 type programs struct {
 	active  int // being started or running: runs and processes
@@ -117,7 +122,7 @@ func (p *program) kill(ctx context.Context, proc tranca.Process) error {
 	if proc == nil {
 		return nil // a start that was given up leaves nothing: the sandbox sees to it
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.s.e.cfg.CloseTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(signalTime, p.s.e.cfg.CloseTimeout))
 	defer cancel()
 	group := proc.SignalGroup(ctx, tranca.SIGKILL)
 	if err := proc.Signal(ctx, tranca.SIGKILL); err != nil && !ended(err) {

@@ -87,11 +87,19 @@ func (s *Session) run(ctx context.Context, r *run) (*tranca.Result, error) {
 		return nil, err
 	}
 	if res.Exit.Reason == tranca.EndError {
-		s.fail("it failed in an earlier run: open a new one")
+		s.fail("it failed in an earlier run" + lastNote(res))
 	}
 	s.note(res, shared)
 	before.into(ctx, res)
 	return res, nil
+}
+
+// lastNote is what is known of a failure.
+func lastNote(res *tranca.Result) string {
+	if len(res.Notes) == 0 {
+		return ""
+	}
+	return ": " + res.Notes[len(res.Notes)-1]
 }
 
 // joined adds to an error, where there is one.

@@ -75,6 +75,34 @@ func TestWhatARunLeftBesideOthers(t *testing.T) {
 	}
 }
 
+// TestUnstoppableBesideOthers: a program that can't be ended while others run
+// takes the sandbox with it, and the session says why.
+func TestUnstoppableBesideOthers(t *testing.T) {
+	w := setup(t, fake.Options{SignalErr: func() error { return errors.New("the agent does not answer") }}, nil)
+	for name, stop := range map[string]func(*engine.Session){
+		"run": func(s *engine.Session) {
+			req := command("sleep", "60")
+			req.Narrow.Wall = 20 * time.Millisecond
+			if res := in(t, s, req); res.Exit.Reason != tranca.EndError {
+				t.Errorf("%+v", res.Exit)
+			}
+		},
+		"process": func(s *engine.Session) {
+			start(t, s, engine.StartRequest{Args: []string{"deaf"}, Wall: 20 * time.Millisecond})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := opens(t, w, engine.OpenOptions{})
+			p := start(t, s, words("deaf"))
+			stop(s)
+			gone(t, w, s, "could not be stopped: the agent does not answer")
+			if exit, err := p.Wait(t.Context()); err == nil && exit.Reason == tranca.EndExited {
+				t.Errorf("%+v, %v", exit, err)
+			}
+		})
+	}
+}
+
 // TestCeilingHoldsOverAll: a limit that one program exceeds ends all.
 func TestCeilingHoldsOverAll(t *testing.T) {
 	w := setup(t, fake.Options{}, nil)

@@ -27,6 +27,9 @@ type Options struct {
 	// KillErr, where set, is asked at each kill of a sandbox; with an error
 	// nothing is killed.
 	KillErr func() error
+	// SignalErr, where set, is asked at each signal to a process; with an error
+	// none is delivered.
+	SignalErr func() error
 }
 
 // Backend is the fake. Safe for concurrent use.

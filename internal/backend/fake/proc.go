@@ -243,6 +243,11 @@ func (p *proc) fork(main func(*proc) int) bool {
 func (p *proc) PID() int { return p.pid }
 
 func (p *proc) Signal(_ context.Context, sig tranca.Signal) error {
+	if p.s.b.opt.SignalErr != nil {
+		if err := p.s.b.opt.SignalErr(); err != nil {
+			return err
+		}
+	}
 	p.s.mu.Lock()
 	defer p.s.mu.Unlock()
 	if _, alive := p.s.procs[p]; !alive {
