@@ -11,8 +11,8 @@ from typing import BinaryIO, Callable, Union, cast
 from .._errors import NotFoundError, ServerUnreachableError
 from .._streams import WatchState
 from .._types import FileEvent, FileInfo
-from ._http import AsyncEvents, AsyncHTTP, Params
-from ._io import PIECE, Data, in_thread, pieces, sleep
+from ._http import AsyncEvents, AsyncHTTP, Content, Params
+from ._io import PIECE, Data, content, in_thread, sleep
 
 _RETRIES = 5
 
@@ -52,7 +52,7 @@ class AsyncFiles:
 
     async def write(self, path: str, data: Data, *, mode: int | None = None) -> int:
         """Make or replace a file, and return how many bytes were written. On error it may hold a part."""
-        return await self._put(path, pieces(data), mode, None)
+        return await self._put(path, content(data), mode, None)
 
     async def stat(self, path: str) -> FileInfo:
         """Return what a path is. A link that is its last part is not followed."""
@@ -68,7 +68,7 @@ class AsyncFiles:
 
     async def list(self, path: str = ".", *, depth: int = 1) -> _Files:
         """Return what is in a folder, in lexical order, parents first."""
-        answer = await self._http.fields("GET", self._path, params={"path": path, "depth": depth}, long=True)
+        answer = await self._http.fields("GET", self._path, params={"path": path, "depth": depth}, extra=None)
         return [FileInfo._from(f) for f in answer.objects("files")]
 
     async def mkdir(self, path: str) -> FileInfo:
@@ -82,7 +82,7 @@ class AsyncFiles:
 
     async def remove(self, path: str) -> None:
         """Remove a path with all below it. A missing one is no error."""
-        await self._http.nothing("DELETE", self._path, params={"path": path}, long=True)
+        await self._http.nothing("DELETE", self._path, params={"path": path}, extra=None)
 
     async def download(
         self, path: str, local: Local, *, resume: bool = False, progress: Progress | None = None
@@ -143,7 +143,7 @@ class AsyncFiles:
             while True:
                 file.seek(offset)
                 try:
-                    return offset + await self._put(path, _told(file, progress), mode, offset)
+                    return offset + await self._put(path, _told(file, progress), mode, offset or None)
                 except ServerUnreachableError:
                     failed += 1
                     if failed > _RETRIES:
@@ -161,14 +161,14 @@ class AsyncFiles:
             return 0
         return there.size if there.type == "file" and there.size <= size else 0
 
-    async def _put(self, path: str, content: AsyncIterator[bytes], mode: int | None, offset: int | None) -> int:
+    async def _put(self, path: str, body: Content, mode: int | None, offset: int | None) -> int:
         answer = await self._http.fields(
             "PUT",
             f"{self._path}/content",
             params={"path": path, "mode": None if mode is None else f"{mode:04o}", "offset": offset},
-            content=content,
+            content=body,
             headers={"Content-Type": "application/octet-stream"},
-            long=True,
+            extra=None,
         )
         return answer.integer("written")
 
@@ -187,9 +187,9 @@ class AsyncFiles:
             "PUT",
             f"{self._path}/archive",
             params={"path": path},
-            content=pieces(source),
+            content=content(source),
             headers={"Content-Type": "application/x-tar"},
-            long=True,
+            extra=None,
         )
         return answer.integer("written")
 

@@ -10,6 +10,7 @@ import httpx
 
 from .._address import Address, start_hint, unreachable
 from .._errors import (
+    ClosedError,
     InvalidError,
     ProtocolError,
     RequestTimeoutError,
@@ -21,11 +22,12 @@ from .._fields import Fields
 from .._frames import TYPE_FRAMES, AnyEvent, FrameDecoder
 from .._version import __version__
 
-Params = Mapping[str, Union[str, int, None]]
+Params = Mapping[str, Union[str, int, "list[str]", None]]
 Content = Union[bytes, AsyncIterator[bytes]]
 
 _MAX_PROBLEM = 1 << 20
 _EVENTS = {"Accept": TYPE_FRAMES}
+_SILENCE = 60.0  # a server says every few seconds that a stream is alive
 
 
 class AsyncHTTP:
@@ -39,8 +41,7 @@ class AsyncHTTP:
         if address.key:
             headers["Authorization"] = f"Bearer {address.key}"
         self._address = address
-        self._short = httpx.Timeout(timeout, pool=None)
-        self._long = httpx.Timeout(None, connect=timeout)
+        self._timeout = timeout
         self._client = httpx.AsyncClient(base_url=address.url, transport=transport, headers=headers)
 
     async def close(self) -> None:
@@ -56,11 +57,11 @@ class AsyncHTTP:
         body: Mapping[str, Any] | None = None,
         content: Content | None = None,
         headers: Mapping[str, str] | None = None,
-        long: bool = True,
+        extra: float | None = None,
     ) -> httpx.Response:
         """Send a request and return its answer with the body still to be read. The caller closes it.
 
-        A long one may take as long as it takes; for another, each wait for the server is bounded.
+        Each wait for the server is bounded by the usual time and ``extra`` seconds, or, where that is None, not.
         """
         all_headers = dict(headers or {})
         if body is not None:
@@ -71,8 +72,10 @@ class AsyncHTTP:
             params={k: v for k, v in (params or {}).items() if v is not None},
             content=content,
             headers=all_headers,
-            timeout=self._long if long else self._short,
+            timeout=self._bounds(extra),
         )
+        if self._client.is_closed:
+            raise ClosedError("the connections to the server were closed", fix="make a new client")
         try:
             response = await self._client.send(request, stream=True)
         except httpx.TransportError as err:
@@ -86,7 +89,7 @@ class AsyncHTTP:
 
     async def fields(self, method: str, path: str, **options: Any) -> Fields:
         """Send a request and return the object that is its answer."""
-        response = await self.open(method, path, **{"long": False, **options})
+        response = await self.open(method, path, **{"extra": 0, **options})
         try:
             text = b"".join([piece async for piece in self.pieces(response)])
         finally:
@@ -98,7 +101,7 @@ class AsyncHTTP:
 
     async def nothing(self, method: str, path: str, **options: Any) -> None:
         """Send a request whose answer says nothing."""
-        response = await self.open(method, path, **{"long": False, **options})
+        response = await self.open(method, path, **{"extra": 0, **options})
         try:
             async for _ in self.pieces(response):
                 pass
@@ -107,7 +110,7 @@ class AsyncHTTP:
 
     async def events(self, method: str, path: str, **options: Any) -> AsyncEvents:
         """Send a request and return the stream of events that is its answer."""
-        return AsyncEvents(self, await self.open(method, path, headers=_EVENTS, **options))
+        return AsyncEvents(self, await self.open(method, path, headers=_EVENTS, extra=_SILENCE, **options))
 
     async def pieces(self, response: httpx.Response) -> AsyncIterator[bytes]:
         """Return the body of an answer as it comes."""
@@ -116,6 +119,11 @@ class AsyncHTTP:
                 yield piece
         except httpx.TransportError as err:
             raise self._failure(err) from err
+
+    def _bounds(self, extra: float | None) -> httpx.Timeout:
+        if extra is None:
+            return httpx.Timeout(None, connect=self._timeout)
+        return httpx.Timeout(self._timeout, read=self._timeout + extra, pool=None)
 
     async def _problem(self, response: httpx.Response) -> TrancaError:
         body = b""

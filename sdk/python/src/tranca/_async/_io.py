@@ -37,10 +37,8 @@ async def call(callback: Callback, text: str) -> None:
 
 async def pieces(data: Data) -> AsyncIterator[bytes]:
     """Return data piece by piece."""
-    if isinstance(data, str):
-        yield data.encode()
-    elif isinstance(data, (bytes, bytearray, memoryview)):
-        yield bytes(data)
+    if isinstance(data, (str, bytes)):
+        yield data.encode() if isinstance(data, str) else data
     elif hasattr(data, "read"):
         while piece := await in_thread(data.read, PIECE):
             yield piece
@@ -50,3 +48,12 @@ async def pieces(data: Data) -> AsyncIterator[bytes]:
     else:
         for piece in data:
             yield piece
+
+
+def content(data: Data) -> bytes | AsyncIterator[bytes]:
+    """Return data as the body of a request: whole where it is there, so that its length is told ahead."""
+    if isinstance(data, str):
+        return data.encode()
+    if isinstance(data, (bytes, bytearray, memoryview)):
+        return bytes(data)
+    return pieces(data)

@@ -113,6 +113,7 @@ class AsyncSandbox(AsyncRunner):
         self._http = self._client._http
         self._info: SandboxInfo | None = None
         self._lives_on = False
+        self._destroyed = False
 
     @classmethod
     async def create(
@@ -162,7 +163,7 @@ class AsyncSandbox(AsyncRunner):
 
     async def _create(self) -> Any:
         # The key makes it safe to ask once more where the answer was lost.
-        options = {"body": self._body, "headers": {"Idempotency-Key": uuid.uuid4().hex}, "long": True}
+        options = {"body": self._body, "headers": {"Idempotency-Key": uuid.uuid4().hex}, "extra": None}
         try:
             return await self._http.fields("POST", "/v1/sandboxes", **options)
         except ServerUnreachableError:
@@ -287,9 +288,12 @@ class AsyncSandbox(AsyncRunner):
 
     async def destroy(self) -> None:
         """Destroy it; nothing of it is left afterwards. One that has ended already is no error."""
+        if self._destroyed:
+            return
         try:
-            await self._http.nothing("DELETE", self._path, long=True)
+            await self._http.nothing("DELETE", self._path, extra=None)
         except (GoneError, NotFoundError):
             pass
         finally:
             await self.detach()
+        self._destroyed = True

@@ -12,8 +12,8 @@ from typing import BinaryIO, Callable, Union, cast
 from .._errors import NotFoundError, ServerUnreachableError
 from .._streams import WatchState
 from .._types import FileEvent, FileInfo
-from ._http import Events, HTTP, Params
-from ._io import PIECE, Data, in_thread, pieces, sleep
+from ._http import Events, HTTP, Content, Params
+from ._io import PIECE, Data, content, in_thread, sleep
 
 _RETRIES = 5
 
@@ -53,7 +53,7 @@ class Files:
 
     def write(self, path: str, data: Data, *, mode: int | None = None) -> int:
         """Make or replace a file, and return how many bytes were written. On error it may hold a part."""
-        return self._put(path, pieces(data), mode, None)
+        return self._put(path, content(data), mode, None)
 
     def stat(self, path: str) -> FileInfo:
         """Return what a path is. A link that is its last part is not followed."""
@@ -69,7 +69,7 @@ class Files:
 
     def list(self, path: str = ".", *, depth: int = 1) -> _Files:
         """Return what is in a folder, in lexical order, parents first."""
-        answer = self._http.fields("GET", self._path, params={"path": path, "depth": depth}, long=True)
+        answer = self._http.fields("GET", self._path, params={"path": path, "depth": depth}, extra=None)
         return [FileInfo._from(f) for f in answer.objects("files")]
 
     def mkdir(self, path: str) -> FileInfo:
@@ -83,7 +83,7 @@ class Files:
 
     def remove(self, path: str) -> None:
         """Remove a path with all below it. A missing one is no error."""
-        self._http.nothing("DELETE", self._path, params={"path": path}, long=True)
+        self._http.nothing("DELETE", self._path, params={"path": path}, extra=None)
 
     def download(
         self, path: str, local: Local, *, resume: bool = False, progress: Progress | None = None
@@ -144,7 +144,7 @@ class Files:
             while True:
                 file.seek(offset)
                 try:
-                    return offset + self._put(path, _told(file, progress), mode, offset)
+                    return offset + self._put(path, _told(file, progress), mode, offset or None)
                 except ServerUnreachableError:
                     failed += 1
                     if failed > _RETRIES:
@@ -162,14 +162,14 @@ class Files:
             return 0
         return there.size if there.type == "file" and there.size <= size else 0
 
-    def _put(self, path: str, content: Iterator[bytes], mode: int | None, offset: int | None) -> int:
+    def _put(self, path: str, body: Content, mode: int | None, offset: int | None) -> int:
         answer = self._http.fields(
             "PUT",
             f"{self._path}/content",
             params={"path": path, "mode": None if mode is None else f"{mode:04o}", "offset": offset},
-            content=content,
+            content=body,
             headers={"Content-Type": "application/octet-stream"},
-            long=True,
+            extra=None,
         )
         return answer.integer("written")
 
@@ -188,9 +188,9 @@ class Files:
             "PUT",
             f"{self._path}/archive",
             params={"path": path},
-            content=pieces(source),
+            content=content(source),
             headers={"Content-Type": "application/x-tar"},
-            long=True,
+            extra=None,
         )
         return answer.integer("written")
 

@@ -34,12 +34,19 @@ def call(callback: Callback, text: str) -> None:
 
 def pieces(data: Data) -> Iterator[bytes]:
     """Return data piece by piece."""
-    if isinstance(data, str):
-        yield data.encode()
-    elif isinstance(data, (bytes, bytearray, memoryview)):
-        yield bytes(data)
+    if isinstance(data, (str, bytes)):
+        yield data.encode() if isinstance(data, str) else data
     elif hasattr(data, "read"):
         while piece := data.read(PIECE):
             yield piece
     else:
         yield from data
+
+
+def content(data: Data) -> bytes | Iterator[bytes]:
+    """Return data as the body of a request: whole where it is there, so that its length is told ahead."""
+    if isinstance(data, str):
+        return data.encode()
+    if isinstance(data, (bytes, bytearray, memoryview)):
+        return bytes(data)
+    return pieces(data)

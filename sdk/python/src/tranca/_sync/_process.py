@@ -12,7 +12,7 @@ from .._errors import GoneError, RequestTimeoutError, ServerUnreachableError
 from .._streams import FollowState
 from .._types import Exit, Output, ProcessInfo, TerminalSize
 from ._http import HTTP
-from ._io import Data, pieces, sleep
+from ._io import Data, content, sleep
 
 _WAIT_MS = 20_000
 _RETRIES = 5
@@ -92,15 +92,15 @@ class Process:
         """Write to its standard input, and return how many bytes it took.
 
         It takes no more than the program reads, so a program that reads nothing makes it wait. ``close``
-        ends the input afterwards. Calls at once are never mixed.
+        ends the input afterwards. Text or bytes of at most 1 MiB are never mixed with those of another call.
         """
         answer = self._http.fields(
             "POST",
             f"{self._path}/stdin",
             params={"close": "true" if close else None},
-            content=pieces(data),
+            content=content(data),
             headers={"Content-Type": "application/octet-stream"},
-            long=True,
+            extra=None,
         )
         return answer.integer("written")
 
@@ -127,7 +127,7 @@ class Process:
         while True:
             ms = _WAIT_MS if end is None else min(_WAIT_MS, max(0, int((end - time.monotonic()) * 1000)))
             self.info = ProcessInfo._from(
-                self._http.fields("GET", self._path, params={"wait_ms": ms}, long=True)
+                self._http.fields("GET", self._path, params={"wait_ms": ms}, extra=ms / 1000)
             )
             if self.info.exit is not None:
                 return self.info.exit

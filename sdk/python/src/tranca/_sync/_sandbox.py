@@ -114,6 +114,7 @@ class Sandbox(Runner):
         self._http = self._client._http
         self._info: SandboxInfo | None = None
         self._lives_on = False
+        self._destroyed = False
 
     @classmethod
     def create(
@@ -163,7 +164,7 @@ class Sandbox(Runner):
 
     def _create(self) -> Any:
         # The key makes it safe to ask once more where the answer was lost.
-        options = {"body": self._body, "headers": {"Idempotency-Key": uuid.uuid4().hex}, "long": True}
+        options = {"body": self._body, "headers": {"Idempotency-Key": uuid.uuid4().hex}, "extra": None}
         try:
             return self._http.fields("POST", "/v1/sandboxes", **options)
         except ServerUnreachableError:
@@ -288,9 +289,12 @@ class Sandbox(Runner):
 
     def destroy(self) -> None:
         """Destroy it; nothing of it is left afterwards. One that has ended already is no error."""
+        if self._destroyed:
+            return
         try:
-            self._http.nothing("DELETE", self._path, long=True)
+            self._http.nothing("DELETE", self._path, extra=None)
         except (GoneError, NotFoundError):
             pass
         finally:
             self.detach()
+        self._destroyed = True
