@@ -178,13 +178,12 @@ func (b *body) free() {
 }
 
 // leave lets go of a body that was not read to its end: the server reads a
-// little more of it, but not for long, and less long than an answer may take
-// to be written.
+// little more of it, but not for long.
 func (b *body) leave() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.ended && !b.left {
-		_ = b.rc.SetReadDeadline(time.Now().Add(min(drainTime, b.stall/4)))
+		_ = b.rc.SetReadDeadline(time.Now().Add(min(drainTime, b.stall)))
 	}
 	b.left = true
 }

@@ -240,8 +240,13 @@ func (w *watch) change(n *node, e *notice) error {
 	case e.is(unix.IN_MOVED_FROM):
 		w.tell(n, e.name, message.EventRename)
 		if folder && below != nil {
-			return w.follow(below, e.cookie)
+			if err := w.follow(below, e.cookie); err != nil {
+				return err
+			}
 		}
+		// Where two folders took each other's place, the other one is here: it
+		// was told before this one left.
+		return w.appeared(folder, n, e.name)
 	case e.is(unix.IN_ATTRIB):
 		w.tell(n, e.name, message.EventChmod)
 		// Perhaps it can be looked into now.

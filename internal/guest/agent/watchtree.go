@@ -338,9 +338,18 @@ func (t *watchTree) settle(n, parent *node, name string) {
 	if n.parent == parent && n.name == name {
 		return
 	}
-	if n != t.root && !n.holds(parent) { // a mount can show a folder in itself
+	if !n.holds(parent) {
 		t.place(n, parent, name)
+		return
 	}
+	// A mount can show a folder in itself. Else the tree has the folder where it
+	// no longer is.
+	fd, err := t.open(n)
+	if err != nil {
+		t.lose()
+		return
+	}
+	_ = unix.Close(fd)
 }
 
 // holds reports whether a folder is another or lies above it.
