@@ -18,7 +18,8 @@ import (
 
 const runHelp = `Without a policy file you are the operator: what you write as a flag is the
 policy, within fixed maxima. With --policy, or where a policy file is found in
-/etc/tranca or in your configuration folder, flags only narrow.
+/etc/tranca or in your configuration folder, flags only narrow. With --server
+the server's operator has settled it, and flags only narrow too.
 
 Standard input goes to the program, unless the code came by it. Put arguments
 that begin with a dash after --.
@@ -31,6 +32,7 @@ Examples:
   tranca run --lang sh -c 'ls -la /'
   tranca run --timeout 5s --memory 128MiB --mount ./data:/data script.py
   echo 'print(1)' | tranca run --json -
+  tranca run --server https://sandboxes.example:7070 script.py
 
 `
 
@@ -41,6 +43,8 @@ func (a *app) runCommand() *cli.Command {
 		&cli.StringFlag{Name: "policy", Usage: "read the policy from `FILE`", HideDefault: true},
 		jsonFlag("print the whole result as JSON, with what was enforced and by what"),
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "say nothing about how the run ended"},
+		runServerFlag(),
+		&cli.StringFlag{Name: "profile", Usage: "with --server: under its operator's policy of this `NAME`", HideDefault: true},
 	}
 	flags = append(flags, valueFlags("Where it runs", placeFlags())...)
 	flags = append(flags, valueFlags("What it sees", sightFlags())...)
@@ -71,7 +75,7 @@ func (a *app) runCode(ctx context.Context, c *cli.Command) error {
 	defer stop()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	s, err := a.settle(c, limitFlags(), placeFlags(), sightFlags())
+	s, err := a.settleRun(c)
 	if err != nil {
 		return err
 	}
@@ -79,8 +83,8 @@ func (a *app) runCode(ctx context.Context, c *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	req.Narrow = s.narrow
-	engine, err := a.Open(s.policy)
+	req.Narrow, req.Profile = s.narrow, c.String("profile")
+	engine, err := a.runner(c, s.policy)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,71 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/urfave/cli/v3"
+
+	"tranca"
+	"tranca/client"
+)
+
+// runServerFlag is the server of run, which needs none.
+func runServerFlag() cli.Flag {
+	return &cli.StringFlag{
+		Name: "server", HideDefault: true,
+		Usage: "run it on the server at this `URL|SOCKET`, with the key in TRANCA_KEY; flags then only narrow",
+	}
+}
+
+// remote reports whether run is to go to a server.
+func remote(c *cli.Command) bool { return c.IsSet("server") }
+
+// settleRemote is settle where the operator is the server's: flags only narrow,
+// by how much the server knows.
+func settleRemote(c *cli.Command, sets ...[]valueFlag) (settled, error) {
+	if c.IsSet("policy") {
+		return settled{}, fmt.Errorf("%w: --policy names a file of this host, and what code may do on a server its operator has settled: leave it out, or choose one of his policies with --profile", tranca.ErrRefused)
+	}
+	o, err := overrides(c, sets...)
+	if err != nil {
+		return settled{}, err
+	}
+	p := tranca.Policy{Source: "a profile of the server"}
+	if problems := widening(p, o); len(problems) > 0 {
+		return settled{}, &tranca.RefusalError{Problems: problems}
+	}
+	n, err := o.Narrowing()
+	return settled{policy: p, narrow: n, fromFile: true}, err
+}
+
+// settleRun finds out who the operator of a run is.
+func (a *app) settleRun(c *cli.Command) (settled, error) {
+	sets := [][]valueFlag{limitFlags(), placeFlags(), sightFlags()}
+	if remote(c) {
+		return settleRemote(c, sets...)
+	}
+	if c.IsSet("profile") {
+		return settled{}, &usageError{c.FullName(), "--profile names a policy of a server's operator: it goes with --server; a policy of this host is named with --policy"}
+	}
+	return a.settle(c, sets...)
+}
+
+// runner returns what runs the request: a server elsewhere, or the one in this
+// process. Close it.
+func (a *app) runner(c *cli.Command, p tranca.Policy) (Engine, error) {
+	if !remote(c) {
+		return a.Open(p)
+	}
+	s, err := a.connect(c)
+	if err != nil {
+		return nil, err
+	}
+	return connection{s}, nil
+}
+
+// connection is a client in the place of an engine.
+type connection struct{ *client.Client }
+
+// Close frees the connection.
+func (s connection) Close(context.Context) error { return s.Client.Close() }
