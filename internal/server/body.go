@@ -178,12 +178,13 @@ func (b *body) free() {
 }
 
 // leave lets go of a body that was not read to its end: the server reads a
-// little more of it, but not for long.
+// little more of it, but not for long, and less long than an answer may take
+// to be written.
 func (b *body) leave() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.ended && !b.left {
-		_ = b.rc.SetReadDeadline(time.Now().Add(min(drainTime, b.stall)))
+		_ = b.rc.SetReadDeadline(time.Now().Add(min(drainTime, b.stall/4)))
 	}
 	b.left = true
 }

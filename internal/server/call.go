@@ -81,7 +81,7 @@ func (s *Server) serve(admit func(*http.Request) error) http.Handler {
 				return
 			}
 		}
-		if p := r.URL.Path; p != "/" && path.Clean(p) != p || r.URL.RawPath != "" && path.Clean(r.URL.RawPath) != r.URL.RawPath {
+		if p := r.URL.Path; !strings.HasPrefix(p, "/") || p != "/" && path.Clean(p) != p || r.URL.RawPath != "" && path.Clean(r.URL.RawPath) != r.URL.RawPath {
 			// The mux would send the client to another address.
 			c.fail(noSuchPath())
 			return

@@ -17,9 +17,11 @@ const (
 	headerTime = 10 * time.Second
 	idleTime   = 2 * time.Minute
 	maxHeader  = 32 << 10
-	// checkEvery is how often the socket's file is looked at.
-	checkEvery = 5 * time.Second
 )
+
+// checkEvery is how often the socket's file is looked at; tests look more
+// often.
+var checkEvery = 5 * time.Second
 
 // checker is a listener whose address can be lost.
 type checker interface{ Check() error }
