@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,9 @@ type stream struct {
 	dst io.Writer
 	// failed is told the first error of dst. Later output is dropped.
 	failed func(error)
+	// room bounds what waits, in bytes: a write that finds more waits for the
+	// reader. 0 is no bound.
+	room int
 
 	mu      sync.Mutex
 	changed sync.Cond
@@ -32,6 +36,7 @@ type stream struct {
 	written int64 // bytes in all
 	closed  bool
 	err     error
+	left    error // of abandon
 
 	done chan struct{}
 }
@@ -45,16 +50,27 @@ func newStream(dst io.Writer, failed func(error)) *stream {
 }
 
 // Write takes all of p, and fails only when an earlier write to the
-// destination failed.
+// destination failed or the stream was abandoned.
 func (s *stream) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.err != nil {
-		return 0, s.err
+	for s.room > 0 && len(s.waiting)+s.writing > s.room && s.err == nil && s.left == nil {
+		s.changed.Wait()
+	}
+	if s.err != nil || s.left != nil {
+		return 0, cmp.Or(s.err, s.left)
 	}
 	s.waiting = append(s.waiting, p...)
-	s.changed.Signal()
+	s.changed.Broadcast()
 	return len(p), nil
+}
+
+// abandon lets nothing more be written, and no writer wait.
+func (s *stream) abandon(why error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.left = why
+	s.changed.Broadcast()
 }
 
 // Close waits until all was handed on and returns the destination's error. It
@@ -72,7 +88,7 @@ const forever = time.Duration(math.MaxInt64)
 func (s *stream) finish(ctx context.Context, patience time.Duration) error {
 	s.mu.Lock()
 	s.closed = true
-	s.changed.Signal()
+	s.changed.Broadcast()
 	pending, last := len(s.waiting)+s.writing, s.written
 	s.mu.Unlock()
 	if pending > 0 {
@@ -200,6 +216,7 @@ func (s *stream) wrote(n int) bool {
 	defer s.mu.Unlock()
 	s.writing -= n
 	s.written += int64(n)
+	s.changed.Broadcast()
 	return s.err == nil
 }
 
@@ -218,6 +235,7 @@ func (s *stream) next(spare []byte) ([]byte, bool) {
 func (s *stream) fail(err error) {
 	s.mu.Lock()
 	s.err, s.waiting, s.writing = err, nil, 0
+	s.changed.Broadcast()
 	s.mu.Unlock()
 	s.failed(err)
 }

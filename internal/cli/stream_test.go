@@ -141,3 +141,66 @@ func TestOutputIsShieldedOnATerminalAndRawElsewhere(t *testing.T) {
 		t.Errorf("on a terminal: %q, status %d, %v", got, status, err)
 	}
 }
+
+// writerFunc is a writer.
+type writerFunc func(p []byte) (int, error)
+
+func (w writerFunc) Write(p []byte) (int, error) { return w(p) }
+
+func TestAStreamWithoutRoomWaitsForItsReader(t *testing.T) {
+	const room, piece = 100, 8
+	most, got := 0, 0
+	var s *stream
+	started := make(chan struct{})
+	dst := writerFunc(func(p []byte) (int, error) {
+		<-started
+		time.Sleep(time.Millisecond) // a writer that does not wait is far ahead by then
+		most = max(most, s.held())
+		got += len(p)
+		return len(p), nil
+	})
+	s = newStream(dst, func(error) {})
+	s.room = room
+	close(started)
+	for range 1000 {
+		if _, err := s.Write(make([]byte, piece)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got != 1000*piece || most > room+piece {
+		t.Errorf("%d bytes came, at most %d were held", got, most)
+	}
+}
+
+// held is how much waits or is being written.
+func (s *stream) held() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.waiting) + s.writing
+}
+
+func TestAnAbandonedStreamFreesItsWriter(t *testing.T) {
+	release := make(chan struct{})
+	s := newStream(writerFunc(func(p []byte) (int, error) {
+		<-release
+		return len(p), nil
+	}), func(error) {})
+	defer close(release)
+	s.room = 1
+	why := errors.New("why")
+	wrote := make(chan error)
+	go func() {
+		var err error
+		for err == nil {
+			_, err = s.Write([]byte("xx"))
+		}
+		wrote <- err
+	}()
+	s.abandon(why)
+	if err := <-wrote; err != why {
+		t.Errorf("got %v", err)
+	}
+}
