@@ -141,7 +141,14 @@ const maxListed = 1 << 20
 
 // List returns the sandboxes that live, oldest first.
 func (c *Client) List(ctx context.Context, o ListOptions) ([]tranca.SandboxInfo, error) {
-	query := url.Values{}
+	return c.list(ctx, o, pageSize)
+}
+
+// pageSize is how many sandboxes are asked for at a time.
+const pageSize = 100
+
+func (c *Client) list(ctx context.Context, o ListOptions, size int) ([]tranca.SandboxInfo, error) {
+	query := url.Values{"limit": {strconv.Itoa(size)}}
 	for k, v := range o.Metadata {
 		query.Add("metadata", k+"="+v)
 	}
