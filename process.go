@@ -30,6 +30,9 @@ type Command struct {
 	// no end of file but only that nothing more is typed. A backend without
 	// terminals fails with [ErrUnsupported].
 	Terminal *TerminalSize
+	// EndGroup kills what the program has left in its process group, when it has
+	// ended. What has left the group lives on.
+	EndGroup bool
 }
 
 // TerminalSize is the size of a terminal in characters. Each is 1 to 65,535;

@@ -100,6 +100,10 @@ def p_inodes(n):
     except OSError:
         pass
     say(str(made))
+def p_churn(n):
+    for i in range(int(n)):
+        os.close(os.open('churn-%d' % i, os.O_WRONLY | os.O_CREAT, 0o644))
+        os.unlink('churn-%d' % i)
 def p_opens(n):
     held = []
     try:
@@ -136,6 +140,21 @@ def p_beat(name):
             i += 1
             time.sleep(0.01)
     os.waitpid(child(run), 0)
+    say('beating')
+def p_leave(name):
+    read, write = os.pipe()
+    def run():
+        i = 0
+        while True:
+            with open(name, 'w') as f:
+                f.write(str(i))
+            if i == 0:
+                os.close(write)
+            i += 1
+            time.sleep(0.01)
+    child(run)
+    os.close(write)
+    os.read(read, 1)
     say('beating')
 
 globals()['p_' + sys.argv[1]](*sys.argv[2:])

@@ -17,6 +17,7 @@ func severalCases() []testCase {
 		{"Several/SumOfCPU", testSumOfCPU, []Ability{RunsSeveral, EndsByCPU, BoundsTreeCPU}},
 		{"Several/Fresh", testSeveralFresh, []Ability{RunsSeveral, EndsByMemory}},
 		{"Several/StartUnderLimit", testStartUnderLimit, []Ability{RunsSeveral, EndsByMemory}},
+		{"Several/EndGroup", testEndGroup, several},
 		{"Several/Bound", testSeveralBound, several},
 	}
 }
@@ -158,4 +159,39 @@ func testSeveralBound(s *suite) {
 		s.Fatal(err)
 	}
 	b.must("exit", "0")
+}
+
+// testEndGroup: what a program leaves in its process group dies with it where
+// that was asked for, and only then.
+func testEndGroup(s *suite) {
+	b := s.create()
+	b.deaf(1)
+	for _, end := range []bool{false, true} {
+		r := b.start(b.command("leave", "heart"), func(c *tranca.Command) { c.EndGroup = end })
+		if exit := r.wait(); exit != exited(0) {
+			s.Fatalf("%+v", exit)
+		}
+		beats := func() string {
+			text, err := b.readFrom("heart", 0)
+			if err != nil {
+				s.Error(err)
+			}
+			return text
+		}
+		if !end {
+			before := beats()
+			s.eventually("it beats on", func() bool { return beats() != before })
+			if err := b.Kill(s.context()); err != nil {
+				s.Fatal(err)
+			}
+			b.deaf(1)
+			continue
+		}
+		time.Sleep(s.scale(50 * time.Millisecond)) // a write that was under way
+		before := beats()
+		time.Sleep(s.scale(200 * time.Millisecond))
+		if after := beats(); after != before {
+			s.Errorf("it beats on after its group was ended: %q, then %q", before, after)
+		}
+	}
 }

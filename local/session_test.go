@@ -89,10 +89,19 @@ func TestProcessesBesideRuns(t *testing.T) {
 	server := start(t, s, local.StartRequest{Args: []string{"sh", "-c", "echo up; read line; echo got $line; sleep 1000"}, Stdin: true, Tag: "server"})
 	says(t, server, "up")
 	for range 3 {
-		res, err := s.Run(t.Context(), tranca.Request{Language: "sh", Code: "sleep 1000 & echo ran"})
+		res, err := s.Run(t.Context(), tranca.Request{Language: "sh", Code: "sleep 4321 & echo ran"})
 		if err != nil || string(res.Stdout) != "ran\n" || !res.Exit.Success() {
 			t.Fatalf("%+v, %v", res, err)
 		}
+	}
+	left, err := s.Run(t.Context(), tranca.Request{Code: `
+import glob
+def words(name):
+    try: return open(name, 'rb').read()
+    except OSError: return b''
+print(sum(b'4321' in words(name) for name in glob.glob('/proc/*/cmdline')))`})
+	if err != nil || string(left.Stdout) != "0\n" {
+		t.Errorf("what runs left beside the server: %q %q, %v", left.Stdout, left.Stderr, err)
 	}
 	if err := server.Write(t.Context(), []byte("a line\n")); err != nil {
 		t.Error(err)

@@ -160,7 +160,7 @@ func (s *Session) start(ctx context.Context, place *program, r StartRequest, env
 
 // notStarted gives up a start, and the session where its sandbox has failed.
 func (s *Session) notStarted(ctx context.Context, place *program, err error) error {
-	if left := place.leave(ctx, nil, ctx.Err() != nil); left != nil {
+	if left := place.leave(ctx, ctx.Err() != nil); left != nil {
 		s.fail("it could not be stopped: " + left.Error())
 	}
 	if ctx.Err() == nil && (ended(err) || errors.Is(err, tranca.ErrProtocol) || !classed(err)) {
@@ -199,7 +199,7 @@ func (p *Process) follow() {
 	}
 	p.mu.Unlock()
 	p.abandon()
-	if err := p.place.leave(context.Background(), nil, false); err != nil {
+	if err := p.place.leave(context.Background(), false); err != nil {
 		p.s.fail("it could not be stopped: " + err.Error())
 	}
 	p.s.retire(p)

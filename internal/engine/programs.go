@@ -135,16 +135,16 @@ func (p *program) kill(ctx context.Context, proc tranca.Process) error {
 }
 
 // leave gives up the place. With sweep, what the program left running is killed
-// where no other one runs. Where others do, its group is, as far as it can still
-// be named; the rest is killed when the last of them ends.
-func (p *program) leave(ctx context.Context, proc tranca.Process, sweep bool) error {
+// where no other one runs. Where others do, its group went with it, and what has
+// left that is killed when the last of them ends.
+func (p *program) leave(ctx context.Context, sweep bool) error {
 	s := p.s
 	s.mu.Lock()
 	sweep = sweep || s.owed && s.active == 1
 	s.mu.Unlock()
 	var err error
 	if sweep {
-		err = p.sweep(ctx, proc)
+		err = p.sweep(ctx)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,7 +153,7 @@ func (p *program) leave(ctx context.Context, proc tranca.Process, sweep bool) er
 	return err
 }
 
-func (p *program) sweep(ctx context.Context, proc tranca.Process) error {
+func (p *program) sweep(ctx context.Context) error {
 	if release, ok := p.alone(); ok {
 		defer release()
 		err := p.s.box.kill(ctx)
@@ -161,12 +161,6 @@ func (p *program) sweep(ctx context.Context, proc tranca.Process) error {
 		return err
 	}
 	p.s.owe(true)
-	if proc == nil {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-	defer cancel()
-	_ = proc.SignalGroup(ctx, tranca.SIGKILL) // it has ended: this is for what it left
 	return nil
 }
 

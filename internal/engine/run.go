@@ -23,6 +23,7 @@ type run struct {
 	wall     *time.Timer
 	dir      string
 	env      map[string]string
+	endGroup bool           // its process group goes with it
 	proc     tranca.Process // nil where none was started
 	// kill ends the program, and all that it started where that can be told.
 	kill func(ctx context.Context, proc tranca.Process) error
@@ -81,6 +82,7 @@ func (r *run) start(ctx context.Context) (stop tranca.Reason, err error) {
 		var proc tranca.Process
 		proc, err = r.b.sb.Start(startCtx, tranca.Command{
 			Args: a.args, Env: r.env, Dir: r.dir, Stdin: a.stdin, Stdout: r.out, Stderr: r.err,
+			EndGroup: r.endGroup,
 		})
 		if err == nil {
 			r.proc = proc

@@ -14,8 +14,9 @@ import (
 //
 // At its end, what it left running is killed: all that runs in the sandbox,
 // where nothing else that was started by a call is still running there. Beside
-// others it is killed when the last of them ends, and a note of the result says
-// that counters and changes are shared. The error wraps [tranca.ErrGone] once the session has
+// others that is its process group, and what has left that is killed when the
+// last of them ends; a note of the result says that counters and changes are
+// shared. The error wraps [tranca.ErrGone] once the session has
 // ended, and [tranca.ErrClosed] too where its owner ended it.
 func (s *Session) Run(ctx context.Context, req tranca.Request) (*tranca.Result, error) {
 	res, err := s.runOne(ctx, req)
@@ -73,10 +74,10 @@ func (s *Session) run(ctx context.Context, r *run) (*tranca.Result, error) {
 	}
 	defer place.settled()
 	before := snapshot(ctx, r.plan.policy.Mounts)
-	r.kill = place.kill
+	r.kill, r.endGroup = place.kill, true
 	res, err := r.do(ctx)
 	shared := place.shared()
-	if killed := place.leave(ctx, r.proc, true); killed != nil {
+	if killed := place.leave(ctx, true); killed != nil {
 		s.fail("it could not be stopped: " + killed.Error())
 		if res != nil {
 			fail(res, s.because(killed).Error())

@@ -30,6 +30,8 @@ type proc struct {
 	ignores map[tranca.Signal]bool
 	// terminal is nil where it has none; s.mu guards it.
 	terminal *sized
+	group    *proc // whose process group it is in
+	endGroup bool
 	accept   chan conn // where it listens; s.mu guards it
 
 	sig   atomic.Int32  // the signal that ends it
@@ -63,6 +65,7 @@ func newProc(s *sandbox, cmd tranca.Command, dir string) *proc {
 		out: newPipe(cmd.Stdout), err: newPipe(cmd.Stderr),
 		ignores: map[tranca.Signal]bool{}, dying: make(chan struct{}), done: make(chan struct{}),
 	}
+	p.group, p.endGroup = p, cmd.EndGroup
 	if cmd.Terminal != nil {
 		p.terminal = &sized{*cmd.Terminal, make(chan struct{}, 1)}
 	}
@@ -135,6 +138,11 @@ func (p *proc) leave() {
 	delete(p.s.procs, p)
 	if p.started {
 		p.s.started--
+	}
+	for other := range p.s.procs {
+		if p.endGroup && other.group == p {
+			other.signal(tranca.SIGKILL)
+		}
 	}
 	p.s.changed.Broadcast()
 }
@@ -221,7 +229,7 @@ func (p *proc) read(size int) ([]byte, error) {
 func (p *proc) fork(main func(*proc) int) bool {
 	p.check()
 	child := &proc{
-		s: p.s, args: p.args, env: p.env, dir: p.dir, out: p.out.hold(), err: p.err.hold(),
+		s: p.s, args: p.args, env: p.env, dir: p.dir, out: p.out.hold(), err: p.err.hold(), group: p.group,
 		ignores: map[tranca.Signal]bool{}, dying: make(chan struct{}), done: make(chan struct{}),
 	}
 	p.s.mu.Lock()

@@ -47,6 +47,7 @@ var programs = map[string]func(p *proc, args []string) int{
 	"write":  write,
 	"deaf":   deaf,
 	"beat":   beat,
+	"leave":  leave,
 	"echo":   echo,
 	"size":   size,
 	// die plays a guest agent that the code has killed.
@@ -325,13 +326,32 @@ func deaf(p *proc, _ []string) int {
 	return 0
 }
 
-// beat leaves a child behind that goes on writing to a file.
-func beat(p *proc, a []string) int {
+// leave leaves a child behind that goes on writing to a file.
+func leave(p *proc, a []string) int { return leaveOne(p, a, false) }
+
+// beat leaves one that has left the process group.
+func beat(p *proc, a []string) int { return leaveOne(p, a, true) }
+
+func leaveOne(p *proc, a []string, outside bool) int {
+	written := make(chan struct{})
 	p.fork(func(c *proc) int {
+		if outside {
+			c.s.mu.Lock()
+			c.group = c
+			c.s.mu.Unlock()
+		}
 		for i := 0; ; i++ {
 			write(c, []string{arg(a, 0), strconv.Itoa(i)})
+			if i == 0 {
+				close(written)
+			}
 			c.sleep(10 * time.Millisecond)
 		}
 	})
+	select {
+	case <-written:
+	case <-p.dying:
+		p.check()
+	}
 	return say(p, "beating")
 }

@@ -39,7 +39,7 @@ func (d Direct) Launch(p Program) (Child, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &directChild{pid: pid}
+	c := &directChild{pid: pid, endGroup: p.EndGroup}
 	if pidfd >= 0 {
 		// Not blocking, so that waiting costs no thread.
 		_ = syscall.SetNonblock(pidfd, true)
@@ -49,8 +49,9 @@ func (d Direct) Launch(p Program) (Child, error) {
 }
 
 type directChild struct {
-	pid   int
-	pidfd *os.File // nil where the kernel gives none
+	pid      int
+	pidfd    *os.File // nil where the kernel gives none
+	endGroup bool
 
 	mu     sync.Mutex // a pid may be signalled only while it isn't reaped
 	reaped bool
@@ -99,6 +100,9 @@ func (c *directChild) waitBlocking() (Status, error) {
 func (c *directChild) reap() (bool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.endGroup && c.ended() {
+		_ = syscall.Kill(-c.pid, syscall.SIGKILL) // no error: it may be empty
+	}
 	var ws syscall.WaitStatus
 	pid, err := syscall.Wait4(c.pid, &ws, syscall.WNOHANG, nil)
 	if err == syscall.EINTR || (err == nil && pid == 0) {
@@ -114,6 +118,13 @@ func (c *directChild) reap() (bool, error) {
 		c.status = Status{Code: ws.ExitStatus()}
 	}
 	return true, nil
+}
+
+// ended reports whether the child has ended and waits to be reaped.
+func (c *directChild) ended() bool {
+	var info unix.Siginfo
+	err := unix.Waitid(unix.P_PID, c.pid, &info, unix.WEXITED|unix.WNOWAIT|unix.WNOHANG, nil)
+	return err == nil && info.Signo != 0
 }
 
 func (c *directChild) Signal(sig int, group bool) error {

@@ -26,6 +26,9 @@ type Program struct {
 	// Polled says that so many programs run that waiting for this one should
 	// cost no thread.
 	Polled bool
+	// EndGroup kills what is left of its process group when it has ended, before
+	// it is reaped: until then no other group can have its name.
+	EndGroup bool
 }
 
 // Child is a program that was started.

@@ -164,7 +164,7 @@ func (a *agent) leave(p *proc) {
 
 // launch checks the request and starts the program.
 func (a *agent) launch(req *message.StartRequest, threaded bool) (*proc, *pipes, error) {
-	prog := Program{Terminal: req.PTY != nil, Polled: !threaded, Dir: a.abs(req.Process.Cwd), Args: append([]string{req.Process.Cmd}, req.Process.Args...)}
+	prog := Program{Terminal: req.PTY != nil, Polled: !threaded, EndGroup: req.EndGroup, Dir: a.abs(req.Process.Cwd), Args: append([]string{req.Process.Cmd}, req.Process.Args...)}
 	if err := checkRequest(req); err != nil {
 		return nil, nil, err
 	}

@@ -72,7 +72,7 @@ func request(cmd tranca.Command) ([]byte, error) {
 	req := message.StartRequest{
 		Process: message.ProcessConfig{Cmd: cmd.Args[0], Args: cmd.Args[1:], Envs: cmd.Env, Cwd: cmd.Dir},
 		PTY:     pty,
-		NoStdin: cmd.Stdin == nil,
+		NoStdin: cmd.Stdin == nil, EndGroup: cmd.EndGroup,
 	}
 	if len(cmd.Args[0]) > message.MaxPath {
 		return nil, fmt.Errorf("%w: the program's name is longer than %d bytes", tranca.ErrInvalid, message.MaxPath)

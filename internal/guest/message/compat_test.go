@@ -29,6 +29,7 @@ message_type { name: "StartRequest"
   field { name: "pty" number: 2 label: LABEL_OPTIONAL type: TYPE_MESSAGE type_name: ".t.PTY" }
   field { name: "tag" number: 3 label: LABEL_OPTIONAL type: TYPE_STRING }
   field { name: "stdin" number: 4 label: LABEL_OPTIONAL type: TYPE_BOOL oneof_index: 0 proto3_optional: true }
+  field { name: "end_group" number: 1000 label: LABEL_OPTIONAL type: TYPE_BOOL }
   oneof_decl { name: "_stdin" } }
 message_type { name: "PTY"
   field { name: "size" number: 1 label: LABEL_OPTIONAL type: TYPE_MESSAGE type_name: ".t.PTY.Size" }
@@ -149,8 +150,8 @@ func TestCompatibleWithProtobuf(t *testing.T) {
 		into message
 	}{
 		{"StartRequest", &StartRequest{Process: ProcessConfig{Cmd: "sh", Args: []string{"", "-c", "\x01" + long},
-			Envs: map[string]string{"A": "1", "B": ""}, Cwd: "/w"}, Tag: "t", NoStdin: true},
-			`process{cmd:"sh" args:"" args:"-c" args:"\x01` + zeroEscapes(300) + `" envs{key:"A" value:"1"} envs{key:"B" value:""} cwd:"/w"} tag:"t" stdin:false`, &StartRequest{}},
+			Envs: map[string]string{"A": "1", "B": ""}, Cwd: "/w"}, Tag: "t", NoStdin: true, EndGroup: true},
+			`process{cmd:"sh" args:"" args:"-c" args:"\x01` + zeroEscapes(300) + `" envs{key:"A" value:"1"} envs{key:"B" value:""} cwd:"/w"} tag:"t" stdin:false end_group:true`, &StartRequest{}},
 		{"StartRequest", &StartRequest{}, `process{}`, &StartRequest{}},
 		{"StartRequest", &StartRequest{Process: ProcessConfig{Cmd: "sh"}, PTY: &PTY{Cols: 80, Rows: 24}, Tag: "t"},
 			`process{cmd:"sh"} pty{size{cols:80 rows:24}} tag:"t"`, &StartRequest{}},

@@ -110,6 +110,8 @@ type StartRequest struct {
 	Tag     string        // 3
 	// NoStdin is E2B's stdin = 4, whose absence means true.
 	NoStdin bool
+	// EndGroup kills what is left of its process group when it has ended.
+	EndGroup bool // 1000
 }
 
 // Append appends the message to b.
@@ -122,7 +124,7 @@ func (m *StartRequest) Append(b []byte) []byte {
 	if m.NoStdin {
 		b = append(appendTag(b, 4, typeVarint), 0)
 	}
-	return b
+	return appendBool(b, 1000, m.EndGroup)
 }
 
 // Unmarshal reads the message from b. It keeps nothing of b.
@@ -144,6 +146,8 @@ func (m *StartRequest) Unmarshal(b []byte) error {
 			err := f.setBool(&stdin)
 			m.NoStdin = !stdin
 			return err
+		case 1000:
+			return f.setBool(&m.EndGroup)
 		}
 		return nil
 	})

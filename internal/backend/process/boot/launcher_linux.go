@@ -201,7 +201,7 @@ func (l *launcher) Launch(p agent.Program) (agent.Child, error) {
 	if err != nil {
 		return nil, err
 	}
-	started := &child{pid: c.PID, inner: c.Inner, pidfd: c.PIDFD}
+	started := &child{pid: c.PID, inner: c.Inner, pidfd: c.PIDFD, endGroup: p.EndGroup}
 	if c.Inner <= 0 {
 		// A kill of everything came before its first step. Nobody knows it.
 		_, _ = started.Wait()
@@ -247,6 +247,7 @@ func (l *launcher) spawn(s *forkexec.Script) (c forkexec.Child, err error) {
 type child struct {
 	pid, inner int
 	pidfd      int // -1 where a thread waits
+	endGroup   bool
 	mu         sync.Mutex
 	gone       bool
 }
@@ -272,6 +273,9 @@ func (c *child) Wait() (agent.Status, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.gone = true
+	if c.endGroup {
+		_ = unix.Kill(-c.pid, unix.SIGKILL) // no error: it may be empty
+	}
 	ws, err := forkexec.Wait(c.pid)
 	if err != nil {
 		return agent.Status{}, err
