@@ -16,15 +16,16 @@ import (
 const (
 	// rememberTime is how long an answer is remembered after it was given.
 	rememberTime = 10 * time.Minute
-	maxKeys      = 10_000
-	maxKept      = 64 << 20 // bytes of all answers
-	maxAnswer    = 16 << 20 // bytes of one
+	maxKeys      = 4096
+	maxKept      = 4 << 20 // bytes of all answers
+	maxAnswer    = 1 << 20 // bytes of one
 	maxKey       = 255
 )
 
 // store remembers what came of requests with an idempotency key. It forgets
-// answers before it forgets keys: that a request was done must not be
-// forgotten, or it would be done again. Safe for concurrent use.
+// answers before it forgets keys, so that what was done is rather refused than
+// done again; but a busy server forgets old keys early, since it must not
+// refuse new requests for their sake. Safe for concurrent use.
 type store struct {
 	now func() time.Time
 
@@ -68,8 +69,11 @@ func (s *store) begin(key string, print [sha256.Size]byte, run bool, end context
 		e.waiting++
 		return e, false, nil
 	}
+	if len(s.all) >= maxKeys && len(s.done) == 0 {
+		return nil, false, api.Errorf(api.CodeBusy, "%d requests with idempotency keys are under way: wait, or send none", maxKeys)
+	}
 	if len(s.all) >= maxKeys {
-		return nil, false, api.Errorf(api.CodeBusy, "%d idempotency keys are remembered: wait, or send none", maxKeys)
+		s.forgetOldest()
 	}
 	e = &entry{key: key, print: print, run: run, end: end, over: make(chan struct{}), waiting: 1}
 	s.all[key] = e
@@ -79,14 +83,18 @@ func (s *store) begin(key string, print [sha256.Size]byte, run bool, end context
 // forget lets go of what is old, and of answers where they are too many.
 func (s *store) forget() {
 	for len(s.done) > 0 && s.now().Sub(s.done[0].ended) > rememberTime {
-		e := s.done[0]
-		s.done[0], s.done = nil, s.done[1:]
-		s.drop(e)
-		delete(s.all, e.key)
+		s.forgetOldest()
 	}
 	for i := 0; s.kept > maxKept && i < len(s.done); i++ {
 		s.drop(s.done[i])
 	}
+}
+
+func (s *store) forgetOldest() {
+	e := s.done[0]
+	s.done[0], s.done = nil, s.done[1:]
+	s.drop(e)
+	delete(s.all, e.key)
 }
 
 func (s *store) drop(e *entry) {

@@ -178,13 +178,28 @@ func TestStoreIsBounded(t *testing.T) {
 	for i := len(s.all); i < maxKeys; i++ {
 		done(fmt.Sprint("k", i), 1)
 	}
-	if _, _, err := s.begin("one more", [32]byte{}, true, nil); api.ProblemOf(err).Code != api.CodeBusy {
-		t.Errorf("one more: %v", err)
+	done("one more than are remembered", 1)
+	if s.all["large"] != nil || len(s.all) != maxKeys {
+		t.Errorf("%d keys are remembered, the oldest %v", len(s.all), s.all["large"])
 	}
 	now = now.Add(rememberTime + 1)
 	done("one more", 1)
 	if len(s.all) != 1 || s.kept != 1 || len(s.done) != 1 {
 		t.Errorf("%d keys and %d bytes are kept", len(s.all), s.kept)
+	}
+}
+
+// TestNoMoreKeysUnderWay shows that only requests under way can use up the
+// store.
+func TestNoMoreKeysUnderWay(t *testing.T) {
+	s := newStore(time.Now)
+	for i := range maxKeys {
+		if _, _, err := s.begin(fmt.Sprint(i), [32]byte{}, true, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, _, err := s.begin("one more", [32]byte{}, true, nil); api.ProblemOf(err).Code != api.CodeBusy {
+		t.Errorf("one more: %v", err)
 	}
 }
 
