@@ -82,6 +82,7 @@ type agent struct {
 	sess *wire.Session
 
 	watches watching
+	conns   connections
 
 	mu      sync.Mutex
 	procs   map[uint32]*proc // by pid
@@ -105,6 +106,8 @@ func (a *agent) handle(c *wire.Call) {
 	case message.MethodSendSignal:
 		var req message.SendSignalRequest
 		err = a.unary(c, &req, func() (appender, error) { return &message.Empty{}, a.signal(&req) })
+	case message.MethodDial:
+		err = a.dial(c)
 	case message.MethodUpdate:
 		var req message.UpdateRequest
 		err = a.unary(c, &req, func() (appender, error) { return &message.Empty{}, a.update(&req) })
@@ -157,6 +160,9 @@ func (a *agent) handleFiles(c *wire.Call) error {
 		return a.read(c)
 	case message.MethodWrite:
 		return a.write(c)
+	case message.MethodSymlink:
+		var req message.SymlinkRequest
+		return a.unary(c, &req, func() (appender, error) { return &message.Empty{}, a.symlink(&req) })
 	case message.MethodWatchDir:
 		return a.watch(c)
 	}

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"os"
 	"syscall"
 
@@ -25,39 +26,52 @@ func (p *pipes) pumpPolled(f *os.File, side *wire.Stream, out message.Output) {
 	}
 	size := firstRead
 	for {
-		var b *wire.Buf
-		var n int
-		var rerr error
-		err := conn.Read(func(fd uintptr) bool {
-			// Made only when there may be something to read.
-			b = wire.NewBuf(size)
-			for {
-				n, rerr = unix.Read(int(fd), b.Bytes())
-				if rerr != syscall.EINTR {
-					break
-				}
-			}
-			if rerr == syscall.EAGAIN {
-				b.Free()
-				return false
-			}
-			return true
-		})
-		if err != nil {
+		b, n, err := readPolled(conn, size)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
 			// Told to stop: what is there at this moment still counts.
 			p.drainPolled(side, out)
 			return
 		}
-		if rerr != nil || n <= 0 {
+		if err != nil {
+			return // as a terminal's end is told
+		}
+		if n == 0 {
 			b.Free()
 			return
 		}
-		full := n == size
 		sendOutput(b, n, side, out)
-		if full {
+		if n == size {
 			size = min(4*size, mostRead)
 		}
 	}
+}
+
+// readPolled reads once into a new buffer, which the caller frees; 0 bytes are
+// the end. The buffer is made only when there may be something to read.
+func readPolled(conn syscall.RawConn, size int) (b *wire.Buf, n int, err error) {
+	werr := conn.Read(func(fd uintptr) bool {
+		b = wire.NewBuf(size)
+		for {
+			n, err = unix.Read(int(fd), b.Bytes())
+			if err != syscall.EINTR {
+				break
+			}
+		}
+		if err == syscall.EAGAIN {
+			b.Free()
+			b = nil
+			return false
+		}
+		return true
+	})
+	if werr != nil {
+		err = werr
+	}
+	if err != nil {
+		b.Free()
+		return nil, 0, err
+	}
+	return b, n, nil
 }
 
 func (p *pipes) drainPolled(side *wire.Stream, out message.Output) {

@@ -88,9 +88,16 @@ func (a *agent) write(c *wire.Call) error {
 	if err := checkPath(path); err != nil {
 		return err
 	}
+	if req.Offset < 0 || (req.Offset > 0 && !req.Resume) {
+		return invalid("an offset that is negative, or of a file that is replaced")
+	}
 	var f *os.File
 	err := a.id.do(func() (err error) {
-		f, err = openToWrite(path, req.Mode&0o777)
+		if req.Resume {
+			f, err = openToResume(path, req.Offset, req.Mode&0o777)
+		} else {
+			f, err = openToWrite(path, req.Mode&0o777, 0)
+		}
 		return err
 	})
 	if err != nil {
@@ -101,16 +108,21 @@ func (a *agent) write(c *wire.Call) error {
 	if cerr := f.Close(); err == nil && cerr != nil {
 		err = onPath("closing", path, cerr)
 	}
-	if err != nil {
-		return err
-	}
 	answer := message.WriteResponse{Size: n}
+	if err != nil {
+		if !req.Resume {
+			return err
+		}
+		// Where to go on is the caller's business, also after a fault.
+		e := toWire(err)
+		answer.Code, answer.Reason = uint32(e.Code), e.Message
+	}
 	return c.Send(context.Background(), answer.Append(nil), true)
 }
 
 // openToWrite opens an empty regular file. A new one gets the mode whatever the
-// agent's umask is; one that is there keeps its own.
-func openToWrite(path string, mode uint32) (*os.File, error) {
+// agent's umask is; one that is there keeps its own. More are further flags.
+func openToWrite(path string, mode uint32, more int) (*os.File, error) {
 	f, _, err := openRegular(path, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, mode)
 	if err == nil {
 		if err = unix.Fchmod(int(f.Fd()), mode); err != nil {
@@ -124,7 +136,7 @@ func openToWrite(path string, mode uint32) (*os.File, error) {
 	}
 	// It is there, or it is a link to what isn't. Emptied only once it is known
 	// to be a regular file.
-	f, _, err = openRegular(path, unix.O_WRONLY|unix.O_CREAT, mode)
+	f, _, err = openRegular(path, unix.O_WRONLY|unix.O_CREAT|more, mode)
 	if errors.Is(err, syscall.EISDIR) {
 		return nil, invalid(strconv.Quote(path) + " is no regular file")
 	}

@@ -73,6 +73,13 @@ func FuzzHostSession(f *testing.F) {
 	piece := message.ReadResponse{Entry: &message.EntryInfo{Name: "x"}}
 	f.Add(byte(2), []byte(hello+msg(1, string(piece.Append(nil)))+msg(1, "\x12\x01x")+end(1)))
 	f.Add(byte(3), []byte(hello+msg(1, "\x08\x03")+end(1)))
+	typed := event(message.ProcessEvent{Data: &message.DataEvent{PTY: []byte("\x1b[m")}})
+	f.Add(byte(5), []byte(hello+msg(1, startEvent(7))+msg(2, typed)+end(2)+end(3)+msg(1, endEvent(3, true, 0))+end(1)))
+	f.Add(byte(0), []byte(hello+msg(1, startEvent(7))+msg(1, event(message.ProcessEvent{Ended: true}))+end(2)+end(3)+msg(1, endEvent(3, true, 0))+end(1)))
+	stopped := message.WriteResponse{Size: 2, Code: 8, Reason: "full"}
+	f.Add(byte(6), []byte(hello+msg(1, string(stopped.Append(nil)))+end(1)))
+	f.Add(byte(7), []byte(hello+msg(1, "")+end(1)))
+	f.Add(byte(8), []byte(hello+msg(1, "")+msg(1, "\x12\x01x")+msg(1, "")+end(1)))
 	f.Add(byte(4), []byte(hello+frame(5, 0, 1, "\x00\x00\x00\x05none")))
 	f.Fuzz(func(t *testing.T, what byte, b []byte) {
 		m := &fakeMachine{stream: &script{rest: b, asked: make(chan struct{})}, limit: make(chan tranca.Reason, 1)}
@@ -90,9 +97,13 @@ func FuzzHostSession(f *testing.F) {
 }
 
 func playCall(ctx context.Context, t *testing.T, sb *sandbox, what byte) {
-	switch what % 5 {
-	case 0:
-		p, err := sb.Start(ctx, tranca.Command{Args: []string{"x"}, Stdout: io.Discard})
+	switch what % 9 {
+	case 0, 5:
+		cmd := tranca.Command{Args: []string{"x"}, Stdout: io.Discard}
+		if what%9 == 5 {
+			cmd.Terminal = &size
+		}
+		p, err := sb.Start(ctx, cmd)
 		classified(t, "start", err)
 		if err != nil {
 			return
@@ -125,5 +136,33 @@ func playCall(ctx context.Context, t *testing.T, sb *sandbox, what byte) {
 	case 4:
 		_, err := sb.Files().Stat(ctx, "/x")
 		classified(t, "stat", err)
+	default:
+		playAbility(ctx, t, sb, what)
+	}
+}
+
+// playAbility is playCall for what a sandbox may do besides.
+func playAbility(ctx context.Context, t *testing.T, sb *sandbox, what byte) {
+	f := files{sb}
+	switch what % 9 {
+	case 6:
+		n, err := f.WriteFrom(ctx, "/x", io.LimitReader(zeros{}, 3), 7, 0o600)
+		classified(t, "resumed write", err)
+		if n < 0 || n > 3 {
+			t.Fatalf("%d bytes of 3 were written", n)
+		}
+	case 7:
+		classified(t, "link", f.Symlink(ctx, "t", "/x"))
+	case 8:
+		c, err := sb.Dial(ctx, 80)
+		classified(t, "dial", err)
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		_, err = c.Write([]byte("x"))
+		classified(t, "writing to a port", err)
+		_, err = io.Copy(io.Discard, c)
+		classified(t, "reading from a port", err)
 	}
 }

@@ -12,32 +12,44 @@ import (
 )
 
 func (f files) Write(ctx context.Context, path string, r io.Reader, mode fs.FileMode) (int64, error) {
-	if err := checkPath(path); err != nil {
+	return f.write(ctx, &message.WriteRequest{Path: path, Mode: uint32(mode.Perm())}, r)
+}
+
+func (f files) write(ctx context.Context, req *message.WriteRequest, r io.Reader) (int64, error) {
+	if err := checkPath(req.Path); err != nil {
 		return 0, err
 	}
-	req := message.WriteRequest{Path: path, Mode: uint32(mode.Perm())}
 	call, err := f.sb.sess.Open(ctx, message.MethodWrite, 0, req.Append(nil), false)
 	if err != nil {
 		return 0, f.sb.explain(ctx, err)
 	}
 	defer call.Close()
 	sent, err := f.send(ctx, call.Stream, r)
+	if req.Resume {
+		return f.resumed(ctx, call, sent, err)
+	}
 	if err != nil {
 		return sent, err
 	}
 	if err := call.CloseSend(); err != nil {
 		return sent, f.sb.explain(ctx, err)
 	}
+	answer, err := f.written(ctx, call, sent)
+	if err == nil && (answer.Size != sent || answer.Code != 0) {
+		err = f.sb.breach("a file of another length than was sent")
+	}
+	return sent, err
+}
+
+// written takes the answer to a write of which so much was sent.
+func (f files) written(ctx context.Context, call *wire.Call, sent int64) (answer message.WriteResponse, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, answerTimeout, errNoAnswer)
 	defer cancel()
-	var answer message.WriteResponse
-	if err := f.sb.lastAnswer(ctx, call.Stream, &answer); err != nil {
-		return sent, err
+	err = f.sb.lastAnswer(ctx, call.Stream, &answer)
+	if err == nil && (answer.Size < 0 || answer.Size > sent) {
+		err = f.sb.breach("more written than was sent")
 	}
-	if answer.Size != sent {
-		return sent, f.sb.breach("a file of another length than was sent")
-	}
-	return sent, nil
+	return answer, err
 }
 
 // send sends a file's content up to the reader's end.

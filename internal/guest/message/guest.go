@@ -169,19 +169,30 @@ func InputPrefix(store *[MaxDataPrefix]byte, pty bool, n int) []byte {
 	return nested(store[:0], n, 2, 2, 1)
 }
 
-// WriteResponse says how many bytes were written.
+// WriteResponse says how many bytes were written. Where a resumed write stopped
+// before its end, Code and Reason say why, as a reset of the stream would.
 type WriteResponse struct {
-	Size int64 // 1
+	Size   int64  // 1
+	Code   uint32 // 2
+	Reason string // 3
 }
 
 // Append appends the message to b.
-func (m *WriteResponse) Append(b []byte) []byte { return appendInt(b, 1, m.Size) }
+func (m *WriteResponse) Append(b []byte) []byte {
+	b = appendUint(appendInt(b, 1, m.Size), 2, uint64(m.Code))
+	return appendString(b, 3, m.Reason[:min(len(m.Reason), MaxText)])
+}
 
 // Unmarshal reads the message from b. It keeps nothing of b.
 func (m *WriteResponse) Unmarshal(b []byte) error {
 	return eachField(b, func(f field) error {
-		if f.num == 1 {
+		switch f.num {
+		case 1:
 			return f.setInt64(&m.Size)
+		case 2:
+			return f.setUint32(&m.Code)
+		case 3:
+			return f.setString(&m.Reason, MaxText)
 		}
 		return nil
 	})

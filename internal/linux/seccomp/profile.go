@@ -121,6 +121,13 @@ func (p Profile) runs() []run {
 	return out
 }
 
+// widest is the profile by whose arguments an agent is judged: that of the code
+// which it may have to start.
+func (p Profile) widest() Profile {
+	p.UnixSockets = p.UnixSockets || p.Agent
+	return p
+}
+
 // rules returns the rule of every number that the table knows.
 func (p Profile) rules() map[uint32]rule {
 	out := map[uint32]rule{}
@@ -135,7 +142,7 @@ func (p Profile) rules() map[uint32]rule {
 				r = agentRule(g, c)
 			}
 			if r == nil {
-				r = argumentRule(c.name, p)
+				r = argumentRule(c.name, p.widest())
 			}
 			out[uint32(n)] = r
 		}
