@@ -125,7 +125,7 @@ type testCase struct {
 }
 
 func allCases() []testCase {
-	return slices.Concat(reportCases(), runningCases(), severalCases(), streamCases(), fileCases(), limitCases(), lifeCases())
+	return slices.Concat(reportCases(), runningCases(), severalCases(), streamCases(), fileCases(), watchCases(), limitCases(), lifeCases())
 }
 
 // suite is what a test works with.
