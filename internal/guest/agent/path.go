@@ -16,12 +16,17 @@ import (
 // says: a link to /proc/self/mem must not lead into the agent's memory.
 const procMagic = 0x9fa0
 
-// abs makes a path absolute without resolving anything in it.
+// abs makes a path absolute without resolving anything in it. What it begins
+// with only to say "here" goes, so that "." and "./x" are named as anybody else
+// names them.
 func (a *agent) abs(path string) string {
+	for strings.HasPrefix(path, "./") {
+		path = strings.TrimLeft(path[1:], "/")
+	}
 	if strings.HasPrefix(path, "/") {
 		return path
 	}
-	if path == "" {
+	if path == "" || path == "." {
 		return a.cfg.Workdir
 	}
 	return strings.TrimRight(a.cfg.Workdir, "/") + "/" + path
