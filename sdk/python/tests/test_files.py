@@ -20,6 +20,7 @@ from .conftest import wait_for
 
 def test_all_there_is_to_do(sandbox: Sandbox) -> None:
     f = sandbox.files
+    f.mkdir("a")
     assert f.write("a/b.txt", "ü\n", mode=0o640) == 3
     assert f.read_text("a/b.txt") == "ü\n"
     assert f.read("/work/a/b.txt") == "ü\n".encode()
@@ -152,6 +153,7 @@ def test_a_transfer_that_breaks_is_made_again(
 
 def test_archives(sandbox: Sandbox, tmp_path: Path) -> None:
     f = sandbox.files
+    f.mkdir("tree/a")
     f.write("tree/a/deep", "1")
     f.write("tree/b", "2")
     packed = b"".join(f.archive("tree"))

@@ -93,7 +93,7 @@ def test_a_default_socket_of_somebody_else_is_refused(no_server: Path, monkeypat
 
 
 # httpcore leaves the socket of a failed connection to the garbage collector.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning")
 def test_nobody_answers(no_server: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(no_server))
     with pytest.raises(tranca.ServerUnreachableError, match=r"tranca\.sock.*tranca serve") as caught:

@@ -95,6 +95,8 @@ def test_ids_that_are_none(server: Server) -> None:
             Sandbox.connect(bad)
 
 
+# httpcore leaves the socket of a failed connection to the garbage collector.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning")
 def test_the_first_error_is_the_one_that_is_told(server: Server) -> None:
     def fail() -> None:
         with Sandbox():

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Union
+from urllib.parse import quote
 
+from ._errors import NotFoundError
 from ._fields import Fields
 
 Command = Union[str, Sequence[str]]
@@ -440,6 +443,24 @@ class ServerInfo:
             for p in f.objects("profiles")
         )
         return cls(f.text("version"), f.texts("languages"), profiles)
+
+
+_ID = re.compile("i[a-z0-9]{20}")
+_PROCESS = re.compile("p?[0-9]{1,18}")
+
+
+def sandbox_path(id: str) -> str:
+    """Return where a sandbox is. What is no id must not get into a path, of which it could make another."""
+    if not _ID.fullmatch(id):
+        raise NotFoundError(f"there is no sandbox {id!r}", fix="want 'i' and 20 characters of a-z and 0-9")
+    return f"/v1/sandboxes/{id}"
+
+
+def process_path(sandbox: str, selector: str) -> str:
+    """Return where a program is: an id, a pid, or ``tag=`` and a tag."""
+    if not _PROCESS.fullmatch(selector) and not selector.startswith("tag="):
+        raise NotFoundError(f"there is no program {selector!r}", fix="want an id such as p3, or a pid")
+    return f"{sandbox}/processes/{quote(selector, safe='')}"
 
 
 def run_body(

@@ -5,11 +5,10 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import AsyncIterator
-from urllib.parse import quote
 
 from .._errors import GoneError, RequestTimeoutError, ServerUnreachableError
 from .._streams import FollowState
-from .._types import Exit, Output, ProcessInfo, TerminalSize
+from .._types import Exit, Output, ProcessInfo, TerminalSize, process_path
 from ._http import AsyncHTTP
 from ._io import Data, content, sleep
 
@@ -20,9 +19,9 @@ _RETRIES = 5
 class AsyncProcess:
     """A program in a sandbox. It lives until it ends, is killed, or its sandbox ends."""
 
-    def __init__(self, http: AsyncHTTP, sandbox_path: str, info: ProcessInfo) -> None:
+    def __init__(self, http: AsyncHTTP, sandbox: str, info: ProcessInfo) -> None:
         self._http = http
-        self._path = f"{sandbox_path}/processes/{quote(info.id, safe='')}"
+        self._path = process_path(sandbox, info.id)
         self.info = info
         """What was known of it when it was last asked."""
 

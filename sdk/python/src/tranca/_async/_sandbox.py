@@ -6,7 +6,6 @@ import uuid
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any
-from urllib.parse import quote
 
 from .._address import Address
 from .._errors import GoneError, InvalidError, NotFoundError, ServerUnreachableError, TrancaError
@@ -19,6 +18,8 @@ from .._types import (
     TerminalSize,
     arguments,
     milliseconds,
+    process_path,
+    sandbox_path,
 )
 from ._files import AsyncFiles
 from ._http import AsyncHTTP
@@ -136,8 +137,7 @@ class AsyncSandbox(AsyncRunner):
         sandbox = cls(client=client)
         sandbox._lives_on = True
         try:
-            path = f"/v1/sandboxes/{quote(id, safe='')}"
-            sandbox._info = SandboxInfo._from(await sandbox._http.fields("GET", path))
+            sandbox._info = SandboxInfo._from(await sandbox._http.fields("GET", sandbox_path(id)))
         except BaseException:
             await sandbox.detach()
             raise
@@ -207,7 +207,7 @@ class AsyncSandbox(AsyncRunner):
 
     @property
     def _path(self) -> str:
-        return f"/v1/sandboxes/{quote(self.info.id, safe='')}"
+        return sandbox_path(self.info.id)
 
     def _runs(self) -> tuple[AsyncHTTP, str]:
         return self._http, f"{self._path}/run"
@@ -263,7 +263,7 @@ class AsyncSandbox(AsyncRunner):
         if (id is None) == (tag is None):
             raise InvalidError("want an id, a pid or a tag")
         selector = str(id) if tag is None else f"tag={tag}"
-        answer = await self._http.fields("GET", f"{self._path}/processes/{quote(selector, safe='')}")
+        answer = await self._http.fields("GET", process_path(self._path, selector))
         return AsyncProcess(self._http, self._path, ProcessInfo._from(answer))
 
     async def processes(self, tag: str | None = None) -> Sequence[ProcessInfo]:

@@ -7,7 +7,6 @@ import uuid
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any
-from urllib.parse import quote
 
 from .._address import Address
 from .._errors import GoneError, InvalidError, NotFoundError, ServerUnreachableError, TrancaError
@@ -20,6 +19,8 @@ from .._types import (
     TerminalSize,
     arguments,
     milliseconds,
+    process_path,
+    sandbox_path,
 )
 from ._files import Files
 from ._http import HTTP
@@ -137,8 +138,7 @@ class Sandbox(Runner):
         sandbox = cls(client=client)
         sandbox._lives_on = True
         try:
-            path = f"/v1/sandboxes/{quote(id, safe='')}"
-            sandbox._info = SandboxInfo._from(sandbox._http.fields("GET", path))
+            sandbox._info = SandboxInfo._from(sandbox._http.fields("GET", sandbox_path(id)))
         except BaseException:
             sandbox.detach()
             raise
@@ -208,7 +208,7 @@ class Sandbox(Runner):
 
     @property
     def _path(self) -> str:
-        return f"/v1/sandboxes/{quote(self.info.id, safe='')}"
+        return sandbox_path(self.info.id)
 
     def _runs(self) -> tuple[HTTP, str]:
         return self._http, f"{self._path}/run"
@@ -264,7 +264,7 @@ class Sandbox(Runner):
         if (id is None) == (tag is None):
             raise InvalidError("want an id, a pid or a tag")
         selector = str(id) if tag is None else f"tag={tag}"
-        answer = self._http.fields("GET", f"{self._path}/processes/{quote(selector, safe='')}")
+        answer = self._http.fields("GET", process_path(self._path, selector))
         return Process(self._http, self._path, ProcessInfo._from(answer))
 
     def processes(self, tag: str | None = None) -> Sequence[ProcessInfo]:
