@@ -69,7 +69,7 @@ func TestTerminalOfAShell(t *testing.T) {
 	c.says("50 65535\r\n")
 	c.says("all-three")
 	// ^C reaches what is in the foreground, and the shell lives on.
-	c.types("echo sleep''ing; sleep 300\n")
+	c.types("sh -c 'echo sleep\"\"ing; exec sleep 300'\n")
 	c.says("sleeping")
 	c.types("\x03")
 	c.says("^C\r\n@ ")
@@ -89,7 +89,7 @@ func TestTerminalOfPython(t *testing.T) {
 	c.says(">>> ")
 	c.types("6*7\n")
 	c.says("42")
-	c.types("import signal, os; _ = signal.signal(signal.SIGWINCH, lambda *a: print('wide', *os.get_terminal_size()))\n")
+	c.types("import signal, os; _ = signal.signal(signal.SIGWINCH, lambda *a: os.write(1, b'wide %d %d' % os.get_terminal_size()))\n")
 	c.types("print('hand' + 'ler')\n")
 	c.says("handler")
 	if err := c.resize(30, 100); err != nil {
