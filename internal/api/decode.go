@@ -208,13 +208,15 @@ func (w walker) object(tok json.Token, path string, find func(string) (reflect.T
 			return err
 		}
 	}
+	if _, err := w.token(); err != nil {
+		return err
+	}
 	for _, name := range names {
 		if name[0] != '?' && !seen[name] {
 			return fmt.Errorf("%w: %s is missing", tranca.ErrInvalid, join(path, name))
 		}
 	}
-	_, err := w.token()
-	return err
+	return nil
 }
 
 func join(path, name string) string {
