@@ -57,6 +57,10 @@ func Rules() []Rule {
 			Why: "the contract between backend and guest knows neither",
 		},
 		{
+			From: internal + "archive/...", Only: []string{Module, internal + "archive"},
+			Why: "archives go over the vocabulary, whatever is behind it",
+		},
+		{
 			From: internal + "guest/...",
 			Deny: append([]string{
 				internal + "engine", internal + "policy", internal + "store",
