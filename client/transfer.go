@@ -166,28 +166,30 @@ func (f *files) put(ctx context.Context, path string, r io.Reader, offset int64,
 	if offset >= 0 {
 		q.query.Set("offset", strconv.FormatInt(offset, 10))
 	}
-	return f.send(ctx, q, r, api.TypeBytes)
+	written, taken, err := f.send(ctx, q, r, api.TypeBytes)
+	switch {
+	case err != nil:
+		return taken, err
+	case written != taken:
+		return written, fmt.Errorf("%w: the server says that it wrote %d bytes of %d", tranca.ErrProtocol, written, taken)
+	}
+	return written, nil
 }
 
-// send sends a stream and returns how many bytes the server says it wrote, or,
-// where the connection broke, how many were taken from r.
-func (f *files) send(ctx context.Context, q *call, r io.Reader, kind string) (int64, error) {
+// send sends a stream and returns how many bytes the server says it wrote, and
+// how many were taken from r.
+func (f *files) send(ctx context.Context, q *call, r io.Reader, kind string) (written, taken int64, err error) {
 	in := &source{r: r}
 	q.contentType, q.patience = kind, forever
 	q.body = func() (io.Reader, int64) { return in, -1 }
 	var out api.WriteAnswer
-	err := f.s.c.do(ctx, q, &out)
+	err = f.s.c.do(ctx, q, &out)
 	// The transport may still be within a Read of r, which is the caller's.
 	taken, failed := in.stop()
-	switch {
-	case failed != nil && ctx.Err() == nil:
-		return taken, failed
-	case err != nil:
-		return taken, err
-	case out.Written != taken:
-		return out.Written, fmt.Errorf("%w: the server says that it wrote %d bytes of %d", tranca.ErrProtocol, out.Written, taken)
+	if failed != nil && ctx.Err() == nil {
+		err = failed
 	}
-	return out.Written, nil
+	return out.Written, taken, err
 }
 
 // source counts what is taken from a reader, and takes nothing after stop.
@@ -256,10 +258,11 @@ func (a *archive) Read(p []byte) (int, error) {
 }
 
 // Extract unpacks a tar into a folder, which is made where there is none, and
-// returns the bytes of it that were read. Entries that lead out of the folder
+// returns how many bytes the files in it have. Entries that lead out of the folder
 // are refused with [tranca.ErrRefused] or [tranca.ErrInvalid]; those before
 // them stay.
 func (s *Sandbox) Extract(ctx context.Context, path string, r io.Reader) (int64, error) {
 	f := &files{s}
-	return f.send(ctx, newCall(api.RouteArchiveIn, string(s.id)).with("path", path), r, api.TypeTar)
+	written, _, err := f.send(ctx, newCall(api.RouteArchiveIn, string(s.id)).with("path", path), r, api.TypeTar)
+	return written, err
 }

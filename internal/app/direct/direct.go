@@ -152,6 +152,10 @@ func (x *exchange) serve(h http.Handler, in *http.Request) {
 	defer in.Body.Close()
 	defer func() {
 		err := broke(recover())
+		if err == nil {
+			// An answer that was cut short must not look whole.
+			err = context.Cause(in.Context())
+		}
 		x.once.Do(func() {
 			x.failed = err
 			x.begin(http.StatusOK)
