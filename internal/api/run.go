@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"errors"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -181,6 +182,9 @@ func readCode(r io.Reader, n int64) (string, error) {
 	var buf []byte
 	for int64(code.Len()) < n {
 		kind, piece, err := readFrame(r, &buf, MaxFrame)
+		if errors.Is(err, tranca.ErrProtocol) {
+			return "", fmt.Errorf("%w: where code comes: %w", tranca.ErrInvalid, err)
+		}
 		if err != nil {
 			return "", err
 		}
