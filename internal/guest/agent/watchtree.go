@@ -322,7 +322,7 @@ func (t *watchTree) enter(dir int, parent *node, name string) (found *node, fres
 			t.settle(t.all[wd], parent, name)
 			return t.all[wd], false
 		}
-		if err != syscall.EACCES {
+		if moved(err) != errMoved { // it can be removed while it is open
 			t.short()
 		}
 		return nil, false
@@ -434,6 +434,9 @@ func (t *watchTree) scan(stack []*node, tell bool) error {
 				return nil
 			})
 		})
+		if err == syscall.ENOENT {
+			continue // it was removed while it was read
+		}
 		if err == errMoved {
 			n.unread = true
 			t.again(n)
