@@ -86,8 +86,11 @@ type Server struct {
 	sessions *sessions
 
 	// life ends when the server closes, and ends what runs.
-	life  context.Context
-	end   context.CancelFunc
+	life context.Context
+	end  context.CancelFunc
+
+	mu    sync.Mutex
+	ended bool // no further call begins
 	calls sync.WaitGroup
 }
 
@@ -131,14 +134,28 @@ func (s *Server) serve(ctx context.Context, t mcp.Transport) error {
 	// must end first.
 	untie := context.AfterFunc(ctx, s.end)
 	defer untie()
+	// Nor can a client that has ended, but does not read what is still written
+	// to it, keep its sandboxes.
+	closed := make(chan error, 1)
+	go func() {
+		<-s.life.Done()
+		s.drain()
+		closed <- s.sessions.closeAll(ctx)
+	}()
 	err := s.server.Run(ctx, t)
 	s.end()
-	s.calls.Wait()
-	closed := s.sessions.closeAll(ctx)
-	if ctx.Err() != nil {
-		return errors.Join(context.Cause(ctx), closed)
+	if lost := <-closed; lost != nil || ctx.Err() != nil {
+		return errors.Join(context.Cause(ctx), lost)
 	}
-	return errors.Join(err, closed)
+	return err
+}
+
+// drain lets no call begin any more and waits for those that are under way.
+func (s *Server) drain() {
+	s.mu.Lock()
+	s.ended = true
+	s.mu.Unlock()
+	s.calls.Wait()
 }
 
 // warnings is a handler that lets only warnings and errors through: the SDK
@@ -152,6 +169,11 @@ func (w warnings) Enabled(ctx context.Context, level slog.Level) bool {
 // begin ties a call to the server's life: whichever of client, caller and
 // server goes first ends its run.
 func (s *Server) begin(ctx context.Context) (context.Context, context.CancelFunc) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return s.life, func() {} // it is cancelled already
+	}
 	s.calls.Add(1)
 	ctx, cancel := context.WithCancel(ctx)
 	untie := context.AfterFunc(s.life, cancel)
