@@ -75,6 +75,15 @@ const (
 	RunsSeveral Ability = "runs-several"
 	// ListsHuge: a folder can hold more than 100,000 entries.
 	ListsHuge Ability = "lists-huge"
+	// HasTerminals: [tranca.Command.Terminal] and [tranca.Resizer]. Without it,
+	// asking for a terminal is [tranca.ErrUnsupported].
+	HasTerminals Ability = "has-terminals"
+	// DialsPorts: the sandbox is a [tranca.PortDialer].
+	DialsPorts Ability = "dials-ports"
+	// ResumesWrites: its files are a [tranca.FileResumer].
+	ResumesWrites Ability = "resumes-writes"
+	// MakesLinks: its files are a [tranca.FileLinker].
+	MakesLinks Ability = "makes-links"
 	// OwnWorkdir: the code sees the policy's Workdir by its own name.
 	OwnWorkdir Ability = "own-workdir"
 )
@@ -125,7 +134,7 @@ type testCase struct {
 }
 
 func allCases() []testCase {
-	return slices.Concat(reportCases(), runningCases(), severalCases(), streamCases(), fileCases(), watchCases(), limitCases(), lifeCases())
+	return slices.Concat(reportCases(), runningCases(), severalCases(), abilityCases(), streamCases(), fileCases(), watchCases(), limitCases(), lifeCases())
 }
 
 // suite is what a test works with.

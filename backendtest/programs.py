@@ -156,5 +156,24 @@ def p_leave(name):
     os.close(write)
     os.read(read, 1)
     say('beating')
+def p_size():
+    def show(*_):
+        columns, rows = os.get_terminal_size(1)
+        say('%dx%d\n' % (rows, columns))
+    signal.signal(signal.SIGWINCH, show)
+    show()
+    while True:
+        signal.pause()
+def p_echo(port):
+    import socket, threading
+    def serve(c):
+        with c:
+            while b := c.recv(1 << 16):
+                c.sendall(b)
+            c.shutdown(socket.SHUT_WR)
+    with socket.create_server(('127.0.0.1', int(port)), backlog=64) as l:
+        say('ready')
+        while True:
+            threading.Thread(target=serve, args=(l.accept()[0],), daemon=True).start()
 
 globals()['p_' + sys.argv[1]](*sys.argv[2:])

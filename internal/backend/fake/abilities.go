@@ -2,6 +2,7 @@ package fake
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -26,6 +27,9 @@ func (f files) WriteFrom(ctx context.Context, name string, r io.Reader, offset i
 		return 0, err
 	}
 	n, err := d.open(name, false, 0)
+	if errors.Is(err, tranca.ErrNotFound) {
+		err = fmt.Errorf("%w: %s is not there to be gone on with", tranca.ErrInvalid, name)
+	}
 	if err == nil && (offset < 0 || offset > int64(len(n.data))) {
 		err = fmt.Errorf("%w: offset %d in a file of %d bytes", tranca.ErrInvalid, offset, len(n.data))
 	}

@@ -200,7 +200,11 @@ func (p *proc) write(o *pipe, text string) {
 // read reads its input; a Read that is under way when the process ends is
 // abandoned.
 func (p *proc) read(size int) ([]byte, error) {
-	if p.stdin == nil {
+	switch {
+	case p.stdin == nil && p.terminal != nil:
+		<-p.dying
+		p.check()
+	case p.stdin == nil:
 		return nil, io.EOF
 	}
 	type got struct {
@@ -218,6 +222,10 @@ func (p *proc) read(size int) ([]byte, error) {
 	}()
 	select {
 	case g := <-c:
+		if g.err != nil && len(g.b) == 0 && p.terminal != nil {
+			<-p.dying // nothing more is typed, which is no end
+			p.check()
+		}
 		return g.b, g.err
 	case <-p.dying:
 		p.check()
