@@ -195,9 +195,7 @@ func (a *app) follow(ctx context.Context, f *client.Follower, out, errs io.Write
 		if chunk.Stderr {
 			w, name = errs, "error output"
 		}
-		if chunk.Dropped > 0 {
-			fmt.Fprintf(a.Stderr, "tranca: %d bytes of its %s are not kept any more\n", chunk.Dropped, name)
-		}
+		a.sayDropped(chunk.Dropped, name)
 		// Who follows is told of a writer that failed, and ends the program.
 		_, _ = w.Write(chunk.Data)
 	}
