@@ -88,6 +88,8 @@ type scene struct {
 	dir    string // a folder on the host, of the row's own
 	bare   bool
 	tty    *os.File // the controlling terminal of a bare program
+	// terminal gives the program in the sandbox one of the sandbox's own.
+	terminal *tranca.TerminalSize
 }
 
 // report is what a program told.
@@ -306,7 +308,7 @@ func (s *scene) runIn(sb tranca.Sandbox, args ...string) outcome {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	var out, errs bytes.Buffer
-	proc, err := sb.Start(ctx, tranca.Command{Args: args, Stdout: &out, Stderr: &errs})
+	proc, err := sb.Start(ctx, tranca.Command{Args: args, Stdout: &out, Stderr: &errs, Terminal: s.terminal})
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -426,5 +428,5 @@ var callNumbers = map[string]int{
 	"mq_open": unix.SYS_MQ_OPEN, "mq_unlink": unix.SYS_MQ_UNLINK, "sched_setscheduler": unix.SYS_SCHED_SETSCHEDULER,
 	"prctl": unix.SYS_PRCTL, "capset": unix.SYS_CAPSET, "setresuid": unix.SYS_SETRESUID, "ioprio_set": unix.SYS_IOPRIO_SET,
 	"sync": unix.SYS_SYNC, "syncfs": unix.SYS_SYNCFS, "socket": unix.SYS_SOCKET, "setgroups": unix.SYS_SETGROUPS,
-	"linkat": unix.SYS_LINKAT, "renameat2": unix.SYS_RENAMEAT2,
+	"ioctl": unix.SYS_IOCTL, "linkat": unix.SYS_LINKAT, "renameat2": unix.SYS_RENAMEAT2,
 }
