@@ -8,7 +8,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/urfave/cli/v3"
 
@@ -123,22 +122,8 @@ func (a *app) diagnose(probed []Probed) diagnosis {
 
 func readHost(d hostsetup.Distribution) hostFacts {
 	h := hostFacts{System: d.Name, UID: os.Geteuid()}
-	var u syscall.Utsname
-	if syscall.Uname(&u) == nil {
-		h.Kernel, h.Arch = utsField(u.Release), utsField(u.Machine)
-	}
+	h.Kernel, h.Arch = kernel()
 	return h
-}
-
-func utsField[T int8 | uint8](field [65]T) string {
-	var b strings.Builder
-	for _, c := range field {
-		if c == 0 {
-			break
-		}
-		b.WriteByte(byte(c))
-	}
-	return b.String()
 }
 
 func view(p Probed, d hostsetup.Distribution) backendView {

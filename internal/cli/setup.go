@@ -51,6 +51,9 @@ func (a *app) setup(_ context.Context, c *cli.Command) error {
 	if err := noArguments(c); err != nil {
 		return err
 	}
+	if a.Elsewhere != nil {
+		return a.Elsewhere
+	}
 	host, err := a.setupHost(c.String("user"))
 	if err != nil {
 		return err

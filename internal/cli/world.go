@@ -38,6 +38,9 @@ type World struct {
 	Serve func(ctx context.Context, setup ServeSetup) error
 	// Guest returns the digest of the guest agent inside this binary, or "".
 	Guest func() string
+	// Elsewhere says why this host can run nothing itself, and what works
+	// instead; nil where it can.
+	Elsewhere error
 }
 
 // Engine runs code under the policy that it was opened with.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"syscall"
 )
 
 const (
@@ -68,7 +67,7 @@ func replaceable(path string) string {
 		if err != nil {
 			return fmt.Sprintf("%s can't be looked at: %v", at, err)
 		}
-		owner := info.Sys().(*syscall.Stat_t).Uid
+		owner := ownerOf(info)
 		mode := info.Mode()
 		switch {
 		case mode&os.ModeSymlink != 0:

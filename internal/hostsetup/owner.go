@@ -1,15 +1,9 @@
 package hostsetup
 
-import (
-	"os"
-	"syscall"
-)
+import "os"
 
 // ownedBy reports whether a folder is there and belongs to the user.
 func ownedBy(folder string, uid int) bool {
 	info, err := os.Lstat(folder)
-	if err != nil || !info.IsDir() {
-		return false
-	}
-	return info.Sys().(*syscall.Stat_t).Uid == uint32(uid)
+	return err == nil && info.IsDir() && ownerOf(info) == uint32(uid)
 }

@@ -7,7 +7,7 @@ import (
 	"os"
 	"strings"
 
-	"golang.org/x/sys/unix"
+	"golang.org/x/term"
 )
 
 // Is reports whether v is an open terminal. Anything that is no *os.File is
@@ -17,18 +17,7 @@ func Is(v any) bool {
 	if !ok || f == nil {
 		return false
 	}
-	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
-	return err == nil
-}
-
-// Background reports whether v is a terminal that this process may not read
-// from, because another job has it: a read would stop the process.
-func Background(v any) bool {
-	if !Is(v) {
-		return false
-	}
-	group, err := unix.IoctlGetInt(int(v.(*os.File).Fd()), unix.TIOCGPGRP)
-	return err == nil && group != unix.Getpgrp()
+	return term.IsTerminal(int(f.Fd()))
 }
 
 // Colour reports whether output to v should be coloured: v is a terminal that
