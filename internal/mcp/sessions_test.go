@@ -3,8 +3,12 @@ package mcp
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"tranca"
 	"tranca/internal/policy"
@@ -29,7 +33,7 @@ func (s *fakeSession) Run(ctx context.Context, req tranca.Request) (*tranca.Resu
 
 func (s *fakeSession) Files() tranca.Files {
 	if s.scripted.files == nil {
-		return noFiles{}
+		return failingFiles{tranca.ErrGone}
 	}
 	return s.scripted.files
 }
@@ -101,5 +105,72 @@ func TestWithoutKeepingEachCallIsFresh(t *testing.T) {
 	h.call(t, "run_command", map[string]any{"command": []string{"x"}})
 	if r.count() != 2 {
 		t.Errorf("ran %d", r.count())
+	}
+}
+
+// TestALostSessionSaysSo has each tool find that the session is gone.
+func TestALostSessionSaysSo(t *testing.T) {
+	for tool, args := range everyTool("s1") {
+		switch tool {
+		case "close_session", "process_output", "stop_process":
+			continue // they have nothing to lose
+		}
+		t.Run(tool, func(t *testing.T) {
+			gone := &closing{failing{tranca.ErrGone, nil}, func() {}}
+			h := connect(t, Config{OpenSession: func(context.Context) (Session, error) { return gone, nil }})
+			h.call(t, "create_session", nil)
+			for range 2 {
+				if got := blocks(h.call(t, tool, args)); len(got) != 1 || !strings.HasPrefix(got[0], "The session s1 has ended, and its files are gone.") {
+					t.Errorf("told %q", got)
+				}
+			}
+			if got := blocks(h.call(t, "list_sessions", nil)); got[0] != "There is no session." {
+				t.Errorf("listed %q", got)
+			}
+		})
+	}
+}
+
+// TestFilesOfALostSandboxThatIsKept opens the kept one again.
+func TestFilesOfALostSandboxThatIsKept(t *testing.T) {
+	opened := 0
+	h := connect(t, Config{Policy: keeping(), OpenSession: func(context.Context) (Session, error) {
+		opened++
+		if opened == 1 {
+			return failing{tranca.ErrGone, nil}, nil
+		}
+		return &fakeSession{scripted: &scripted{answer: exited(0, ""), files: sandboxFiles(t)}, t: t}, nil
+	}})
+	if first := h.call(t, "write_file", map[string]any{"path": "a/b/c", "content": "x"}); !first.IsError || !strings.Contains(blocks(first)[0], "starts afresh") {
+		t.Errorf("first: %q", blocks(first))
+	}
+	if second := h.call(t, "write_file", map[string]any{"path": "a/b/c", "content": "x"}); second.IsError || opened != 2 {
+		t.Errorf("second: %q, opened %d times", blocks(second), opened)
+	}
+	if third := blocks(h.call(t, "read_file", map[string]any{"path": "a/b/c"})); third[0] != "x" {
+		t.Errorf("third: %q", third)
+	}
+}
+
+// TestWaitingForATurnCanBeCancelled leaves the one that has it alone.
+func TestWaitingForATurnCanBeCancelled(t *testing.T) {
+	started, release := make(chan struct{}), make(chan struct{})
+	s := &fakeSession{t: t, scripted: &scripted{answer: func(ctx context.Context, req tranca.Request) (*tranca.Result, error) {
+		close(started)
+		<-release
+		return exited(0, "first")(ctx, req)
+	}}}
+	h := connect(t, Config{Policy: keeping(), OpenSession: func(context.Context) (Session, error) { return s, nil }})
+	first := make(chan *mcp.CallToolResult)
+	go func() { first <- h.call(t, "run_python", map[string]any{"code": "x"}) }()
+	<-started
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := h.client.CallTool(ctx, &mcp.CallToolParams{Name: "read_file", Arguments: map[string]any{"path": "x"}}); err == nil {
+		t.Error("the second did not wait")
+	}
+	close(release)
+	if res := <-first; res.IsError || blocks(res)[0] != "first" {
+		t.Errorf("the first: %q", blocks(res))
 	}
 }

@@ -289,9 +289,9 @@ func TestProcessesOverStdio(t *testing.T) {
 	p := dial(t, "")
 	s := p.create()
 	var started struct{ Program string }
-	decode(t, p.call("start_process", args{"session": s, "command": []string{"python3", "-u", "-c", `
+	decode(t, p.call("start_process", args{"session": s, "command": []string{"python3", "-c", `
 import http.server, sys
-print("ready")
+print("ready", flush=True)
 class H(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         self.send_response(200); self.end_headers(); self.wfile.write(b"hello")

@@ -16,7 +16,7 @@ def check(what, condition, shown):
 
 
 def text(result):
-    return "\n".join(block.text for block in result.content)
+    return "\n".join(block.text for block in result.content if block.type == "text")
 
 
 async def tools(session):
@@ -69,6 +69,56 @@ async def fresh(session):
     check("a file of an earlier call", text(res) == "['out']\n", res)
 
 
+async def sessions(session):
+    """Files, programs and images in a session."""
+    made = (await session.call_tool("create_session", {})).structured_content["session"]
+
+    async def ok(tool, **arguments):
+        res = await session.call_tool(tool, {**arguments, "session": made})
+        check(tool, not res.is_error, res)
+        return res
+
+    await ok("write_file", path="a/b", content="one two")
+    edited = await ok("edit_file", path="a/b", old_text="two", new_text="2")
+    check("edit", "+one 2" in text(edited), edited)
+    check("read", text(await ok("read_file", path="a/b")) == "one 2", "a/b")
+    check("list", "file   /work/a/b (5 bytes)" in text(await ok("list_files", depth=2)), "a")
+    started = (await ok("start_process", command=["sh", "-c", "echo ready; sleep 100"])).structured_content["program"]
+    output = await ok("process_output", program=started, wait_seconds=20)
+    check("output", output.structured_content["stdout"] == "ready\n" and output.structured_content["running"], output)
+    await ok("stop_process", program=started)
+    await ok("run_python", code=PICTURE)
+    picture = await ok("read_file", path="out/p.gif")
+    check("picture", [b.mime_type for b in picture.content if b.type == "image"] == ["image/gif"], picture)
+    listed = await session.call_tool("list_sessions", {})
+    check("sessions", [s["session"] for s in listed.structured_content["sessions"]] == [made], listed)
+    await ok("close_session")
+    res = await session.call_tool("read_file", {"path": "a/b", "session": made})
+    check("a session that has ended", res.is_error and "has ended" in text(res), res)
+
+
+PICTURE = """
+head = b"GIF89a" + bytes([1, 0, 1, 0, 0x80, 0, 0]) + bytes([255, 255, 255, 0, 0, 0])
+open("/work/out/p.gif", "wb").write(head + b"," + bytes(8) + bytes([0]) + bytes([2, 2, 0x44, 1, 0]) + b";")
+"""
+
+
+async def images(session):
+    res = await session.call_tool("run_python", {"code": PICTURE})
+    found = [block.mime_type for block in res.content if block.type == "image"]
+    check("images", not res.is_error and found == ["image/gif"], res)
+
+
+async def progress(session):
+    seen = []
+
+    async def note(done, total, message):
+        seen.append(message)
+
+    await session.call_tool("run_python", {"code": "import time; print('here', flush=True); time.sleep(2.5)"}, progress_callback=note)
+    check("progress", len(seen) >= 2 and "here" in seen[-1], seen)
+
+
 async def cancelled(session):
     """A call that the client gives up ends, or this one would wait for it."""
     try:
@@ -86,7 +136,7 @@ async def main():
     async with stdio_client(server) as (reader, writer), ClientSession(reader, writer) as session:
         answer = await session.initialize()
         check("name", answer.server_info.name == "tranca", answer)
-        for step in (tools, results, refusals, fresh, cancelled):
+        for step in (tools, results, refusals, fresh, sessions, images, progress, cancelled):
             await step(session)
     print("ok")
 
