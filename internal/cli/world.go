@@ -99,7 +99,8 @@ func (a *app) root() *cli.Command {
 			a.runCommand(), a.policyCommand(), a.doctorCommand(),
 			a.setupCommand(), a.serveCommand(), a.mcpCommand(), a.versionCommand(),
 			a.createCommand(), a.listCommand(), a.keepCommand(), a.rmCommand(),
-			a.execCommand(), a.shellCommand(), a.psCommand(), a.logsCommand(), a.killCommand(), a.portCommand(),
+			a.execCommand(), a.shellCommand(), a.psCommand(), a.logsCommand(), a.killCommand(),
+			a.portCommand(), a.cpCommand(),
 		},
 		Action: noCommand,
 	}
