@@ -1,7 +1,8 @@
 #!/bin/bash
 # Makes dist/: one static tranca for each architecture with its guest agent
-# embedded, a bill of materials for each, and checksums. The same sources and
-# Go release give the same bytes, wherever they lie.
+# embedded, a bill of materials for each, and checksums; and one for macOS and
+# Windows, which speaks to servers. The same sources and Go release give the
+# same bytes, wherever they lie.
 #
 # usage: VERSION=v1.2.3 dist.sh [ARCH...]
 set -eu
@@ -11,13 +12,23 @@ version=${VERSION:-dev}
 archs=${*:-amd64 arm64}
 rm -rf dist
 mkdir dist
+ldflags="-s -w -buildid= -X tranca/internal/cli.Version=$version"
 for arch in $archs; do
 	echo "dist: linux/$arch"
 	make --no-print-directory -s guest GOARCH="$arch"
-	GOARCH=$arch go build -ldflags "-s -w -buildid= -X tranca/internal/cli.Version=$version" \
-		-o "dist/tranca-linux-$arch" ./cmd/tranca
+	GOARCH=$arch go build -ldflags "$ldflags" -o "dist/tranca-linux-$arch" ./cmd/tranca
 	go run ./scripts/sbom -version "$version" -o "dist/tranca-linux-$arch.cdx.json" \
 		"dist/tranca-linux-$arch" "internal/guest/image/bin/tranca-guest-$arch"
 done
 make --no-print-directory -s guest
+for arch in $archs; do
+	for os in darwin windows; do
+		name=tranca-$os-$arch
+		echo "dist: $os/$arch"
+		file=dist/$name
+		[ $os != windows ] || file=$file.exe
+		GOOS=$os GOARCH=$arch CGO_ENABLED=0 go build -ldflags "$ldflags" -o "$file" ./cmd/tranca
+		go run ./scripts/sbom -version "$version" -o "dist/$name.cdx.json" "$file"
+	done
+done
 (cd dist && sha256sum tranca-* >SHA256SUMS && cat SHA256SUMS)

@@ -17,4 +17,9 @@ test -z "$(gofmt -l $(git ls-files '*.go'))" || {
 	echo "lint: not gofmt-ed:" $(gofmt -l $(git ls-files '*.go')) >&2
 	exit 1
 }
+# The command and the client are also for those who have no Linux at hand.
+for os in darwin windows; do
+	GOOS=$os CGO_ENABLED=0 go build -o /dev/null ./cmd/tranca
+	GOOS=$os CGO_ENABLED=0 go build ./client
+done
 exec "$tool" run "$@" ./...
