@@ -26,8 +26,9 @@ const bootCaps = 1<<unix.CAP_SYS_ADMIN | 1<<unix.CAP_SETUID | 1<<unix.CAP_SETGID
 	1<<unix.CAP_SYS_PTRACE // to join the namespaces of a child by its descriptor
 
 // agentEnv is the whole environment of the agent: nothing of the host's. One
-// processor is enough for it, and spares each start the others' caches.
-var agentEnv = []string{"GOMAXPROCS=1"}
+// processor is enough for it, and spares each start the others' caches. Garbage
+// is collected before agentMemory would end it.
+var agentEnv = []string{"GOMAXPROCS=1", "GOMEMLIMIT=44MiB"}
 
 // spawner forks all agents from one thread that lives as long as the backend.
 // The kernel's parent death signal watches the thread that forked, not the

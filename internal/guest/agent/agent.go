@@ -24,8 +24,8 @@ import (
 	"tranca/internal/guest/wire"
 )
 
-// DefaultMaxProcesses bounds the programs that run at one moment. For each, up
-// to a [wire.Window] of input may wait in the agent's memory.
+// DefaultMaxProcesses bounds the programs that run at one moment. For each, some
+// of its input may wait in the agent's memory.
 const DefaultMaxProcesses = 64
 
 // Config is what the agent serves with.

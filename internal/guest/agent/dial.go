@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	// maxConnections bounds the connections to ports at one moment. For each, up
-	// to a [wire.Window] may wait in the agent's memory for a peer that does not
-	// read.
+	// maxConnections bounds the connections to ports at one moment. For each,
+	// some of what the host sends waits in the agent's memory for a peer that does
+	// not read.
 	maxConnections = 64
 	// connectTime is for a listener whose queue is full.
 	connectTime = 10 * time.Second

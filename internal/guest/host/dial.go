@@ -13,6 +13,13 @@ import (
 
 var _ tranca.PortDialer = (*sandbox)(nil)
 
+const (
+	// mostPiece is the largest piece that is sent to a port; see mostInput.
+	mostPiece = 32<<10 - message.MaxDataPrefix
+	// portWindow is what may wait in the agent for a peer that does not read.
+	portWindow = wire.MinWindow + 32<<10 + wire.FrameCost
+)
+
 // Dial is [tranca.PortDialer].
 func (sb *sandbox) Dial(ctx context.Context, port int) (tranca.PortConn, error) {
 	if port < 1 || port > 65535 {
@@ -32,6 +39,7 @@ func (sb *sandbox) Dial(ctx context.Context, port int) (tranca.PortConn, error) 
 		call.Close()
 		return nil, err
 	}
+	call.Narrow(portWindow)
 	return &portConn{sb: sb, call: call}, nil
 }
 
@@ -78,7 +86,7 @@ func (c *portConn) next() error {
 
 func (c *portConn) Write(p []byte) (sent int, err error) {
 	for len(p) > 0 {
-		n := min(len(p), mostInput)
+		n := min(len(p), mostPiece)
 		if err := c.send(p[:n]); err != nil {
 			return sent, err
 		}

@@ -63,7 +63,12 @@ func (p *process) pump(side *wire.Stream, w io.Writer, kind message.Output) {
 
 const (
 	firstInput = 4 << 10
-	mostInput  = 128 << 10
+	// With what stands before them, these fill a buffer of the receiver and
+	// don't need the next larger one.
+	mostInput = 128<<10 - message.MaxDataPrefix
+	// inputWindow is what may wait in the agent for a program that does not read
+	// its input: many do not, and the agent's memory is bounded.
+	inputWindow = wire.MinWindow + 128<<10 + wire.FrameCost
 	// maxEmptyReads bounds a reader that returns nothing and no error.
 	maxEmptyReads = 100
 )

@@ -96,6 +96,7 @@ func (p *process) run() {
 	p.pumps.Go(func() { p.pump(p.call.Sides[0], p.cmd.Stdout, first) })
 	p.pumps.Go(func() { p.pump(p.call.Sides[1], p.cmd.Stderr, second) })
 	if p.cmd.Stdin != nil {
+		p.call.Narrow(inputWindow)
 		go p.feed()
 	}
 	go p.supervise()

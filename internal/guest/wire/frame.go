@@ -20,6 +20,8 @@ const (
 	MaxReason = 512
 	// Window bounds what is under way in one direction of one stream.
 	Window = 1 << 20
+	// MinWindow is what the answering side may take before it gives credit back.
+	MinWindow = Window / 8
 	// FrameCost is what a msg frame costs of the window besides its payload:
 	// about what the receiver spends on keeping it.
 	FrameCost = 128

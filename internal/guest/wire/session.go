@@ -206,6 +206,15 @@ func (s *Session) add(method string, sides int) (*Call, error) {
 	return call, nil
 }
 
+// creditAt is how much a receiver takes before it gives credit back. The side
+// that answers does it earlier, for senders that keep to less than a window.
+func (s *Session) creditAt() int {
+	if s.cfg.Handler != nil {
+		return MinWindow
+	}
+	return Window / 4
+}
+
 // retire forgets a stream whose both directions are closed.
 func (s *Session) retire(id uint32) {
 	s.mu.Lock()

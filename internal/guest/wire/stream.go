@@ -129,12 +129,22 @@ func (st *Stream) take() (p piece, credit int, err error) {
 	st.queue[0] = piece{}
 	st.queue = st.queue[1:]
 	st.owed += cost(len(p.buf.Bytes()))
-	if st.owed >= Window/4 && st.recvErr == nil {
+	if st.owed >= st.s.creditAt() && st.recvErr == nil {
 		credit = st.owed
 		st.recvLeft += credit
 		st.owed = 0
 	}
 	return p, credit, nil
+}
+
+// Narrow has the sender keep at most n bytes under way from now on instead of a
+// whole window, to spare the receiver's memory. It is called once, by the side
+// that opened the stream, and n is at least the cost of the largest message
+// that follows beyond [MinWindow].
+func (st *Stream) Narrow(n int) {
+	st.mu.Lock()
+	st.sendLeft -= Window - n
+	st.mu.Unlock()
 }
 
 // giveBack writes a credit frame. A failed write ends the session, which the
