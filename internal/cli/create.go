@@ -78,7 +78,9 @@ func (a *app) create(ctx context.Context, c *cli.Command) error {
 		return err
 	}
 	return a.withServer(ctx, c, func(ctx context.Context, s *client.Client) error {
+		p := a.progress("waiting for a sandbox", 0)
 		box, err := s.Create(ctx, o)
+		p.stop()
 		if err != nil {
 			return err
 		}

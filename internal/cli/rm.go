@@ -51,6 +51,8 @@ func (a *app) rm(ctx context.Context, c *cli.Command) error {
 // error; further ones are told.
 func (a *app) remove(ctx context.Context, s *client.Client, ids []string, listed bool) error {
 	var first error
+	p := a.progress("removing", 0)
+	defer p.stop()
 	for _, id := range ids {
 		err := removeOne(ctx, s, tranca.ID(id))
 		switch {
@@ -60,6 +62,7 @@ func (a *app) remove(ctx context.Context, s *client.Client, ids []string, listed
 		case first == nil:
 			first = fmt.Errorf("%s: %w", id, err)
 		default:
+			p.stop()
 			explainError(a.Stderr, fmt.Errorf("%s: %w", id, err))
 		}
 	}

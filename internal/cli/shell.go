@@ -100,7 +100,9 @@ func checkShell(c *cli.Command, there bool) error {
 func (a *app) freshShell(ctx context.Context, c *cli.Command, s *client.Client, o client.CreateOptions) (err error) {
 	starting, stop := interruptible(ctx, a.Quit)
 	defer stop()
+	waiting := a.progress("waiting for a sandbox", 0)
 	box, err := s.Create(starting, o)
+	waiting.stop()
 	if err != nil {
 		return err
 	}

@@ -100,7 +100,7 @@ func (a *app) root() *cli.Command {
 			a.setupCommand(), a.serveCommand(), a.mcpCommand(), a.versionCommand(),
 			a.createCommand(), a.listCommand(), a.keepCommand(), a.rmCommand(),
 			a.execCommand(), a.shellCommand(), a.psCommand(), a.logsCommand(), a.killCommand(),
-			a.portCommand(), a.cpCommand(),
+			a.portCommand(), a.cpCommand(), a.completionCommand(), a.completeCommand(),
 		},
 		Action: noCommand,
 	}
