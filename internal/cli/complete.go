@@ -148,7 +148,9 @@ func (q *completion) flags() {
 		}
 		q.fit(dashed(f.Names()[0]), usage)
 	}
-	q.fit("--help", "show help")
+	if findFlag(q.cmd, "help") == nil {
+		q.fit("--help", "show help") // the parser has it in the commands that it comes by
+	}
 }
 
 // values completes the value of a flag.

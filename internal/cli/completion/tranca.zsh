@@ -12,7 +12,7 @@ _tranca() {
         *) values+=("${${entry%%$'\t'*}//:/\\:}:${entry#*$'\t'}") ;;
         esac
     done < <("${(Q)words[1]}" __complete "${(@Q)words[2,CURRENT-1]}" "${(Q)PREFIX}" 2>/dev/null)
-    (( $#values )) && _describe -V 'tranca' values $nospace
+    (( $#values )) && _describe 'tranca' values "${nospace[@]}"
     [[ -n "$files" ]] && _files
     return 0
 }
