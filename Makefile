@@ -13,7 +13,7 @@ export LDFLAGS = -s -w -X tranca/internal/cli.Version=$(VERSION)
 
 GUEST = internal/guest/image/bin/tranca-guest-$(GOARCH)
 
-.PHONY: build guest demo test test-vm lint race bench fuzz churn dist clean help setup setup-test
+.PHONY: build guest demo test test-vm lint race bench fuzz churn soak dist clean help setup setup-test
 
 build: guest ## build bin/tranca, one static file
 	$(GO) build -ldflags '$(LDFLAGS)' -o bin/tranca ./cmd/tranca
@@ -56,6 +56,9 @@ fuzz: guest ## every fuzzer for FUZZTIME (60s)
 
 churn: setup build ## 1,000 sandboxes, kills at every stage, nothing may remain
 	$(GO) run ./bench/cmd/churn $(CHURNFLAGS)
+
+soak: setup build ## random clients of a server for 10 minutes, kills of all kinds, nothing may remain
+	$(GO) run ./bench/cmd/soak $(SOAKFLAGS)
 
 dist: ## dist/: static binaries, SHA256SUMS, SBOM
 	VERSION='$(VERSION)' scripts/dist.sh

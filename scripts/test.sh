@@ -68,6 +68,8 @@ if [ -n "$ci" ]; then
 	scripts/fuzz.sh 60s 'policy FuzzParse$|guest/wire|\. Fuzz' 5s || failed=1
 	step "a tenth of churn"
 	go run ./bench/cmd/churn -sandboxes 100 -kills 2 || failed=1
+	step "a minute of soak"
+	go run ./bench/cmd/soak -for 1m -kills 2 || failed=1
 	step "the examples"
 	scripts/examples.sh || failed=1
 	step "a release for both architectures"

@@ -63,6 +63,9 @@ func (l *life) excused(err error) bool {
 	if ending {
 		return true
 	}
+	if errors.Is(err, tranca.ErrUnavailable) && strings.Contains(err.Error(), "the guest agent died") {
+		return l.seen.diedBooting() // as many as were killed, and no more
+	}
 	for _, class := range []error{tranca.ErrGone, tranca.ErrClosed, tranca.ErrBusy, tranca.ErrProtocol, errDisturbed} {
 		if errors.Is(err, class) {
 			return true

@@ -27,6 +27,7 @@ type server struct {
 	done   chan struct{}
 	err    error
 	once   sync.Once
+	before map[string]bool // what was there before it, as in [hoststate.State]
 }
 
 // bounded keeps the last bytes of a log.
@@ -50,6 +51,10 @@ func start(ctx context.Context, program, socket string) (*server, error) {
 	s := &server{socket: socket, log: &bounded{}, done: make(chan struct{})}
 	s.cmd = exec.Command(program, "serve", "--socket", socket, "--log-level", "warn", "--max-sandboxes", "48")
 	s.cmd.Stdout, s.cmd.Stderr = s.log, s.log
+	var err error
+	if s.before, err = hoststate.Sandboxed([]string{program}); err != nil {
+		return nil, err
+	}
 	if err := s.cmd.Start(); err != nil {
 		return nil, err
 	}
@@ -97,12 +102,16 @@ func (s *server) stop() error {
 
 // died waits until nothing of a server that was killed runs any more: its
 // sandboxes die without anybody's help.
-func (s *server) died(program string) error {
+func (s *server) died() error {
 	<-s.done
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
-		left, err := hoststate.Sandboxed([]string{program})
-		if err != nil || len(left) == 0 {
+		now, err := hoststate.Sandboxed([]string{s.cmd.Path})
+		if err != nil {
 			return err
+		}
+		left := hoststate.Left(&hoststate.State{Processes: s.before}, &hoststate.State{Processes: now})
+		if len(left) == 0 {
+			return nil
 		}
 		if time.Now().After(deadline) {
 			return fmt.Errorf("10 s after the server was killed these live on: %v", left)

@@ -119,7 +119,7 @@ func (l *life) run(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return l.server.died(l.program)
+	return l.server.died()
 }
 
 // rest keeps the clients busy for some time, and returns when all that they

@@ -13,9 +13,10 @@ import (
 
 // tally counts what was done. Safe for concurrent use.
 type tally struct {
-	mu     sync.Mutex
-	ended  map[string]int
-	failed map[string]int
+	mu      sync.Mutex
+	booting int
+	ended   map[string]int
+	failed  map[string]int
 }
 
 func (t *tally) end(what string) {
@@ -35,6 +36,15 @@ func (t *tally) fail(err error) {
 	t.mu.Lock()
 	t.failed[kind]++
 	t.mu.Unlock()
+}
+
+// diedBooting counts a guest agent that died while its sandbox was made, and
+// reports whether so many were killed.
+func (t *tally) diedBooting() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.booting++
+	return t.booting <= t.ended["sandbox killed"]
 }
 
 // String lists what was done, and how often somebody heard of a kill.
