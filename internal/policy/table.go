@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"slices"
+	"sync"
 	"time"
 
 	"tranca"
@@ -16,10 +18,11 @@ const (
 )
 
 // table returns every field of a policy file, in the order of documents. The
-// fields of one mount are in mountTable.
-func table() []field {
-	return append(append(headFields(), limitFields()...), tailFields()...)
-}
+// fields of one mount are in mountTable. It is made once, and nobody changes
+// it.
+var table = sync.OnceValue(func() []field {
+	return slices.Concat(headFields(), limitFields(), tailFields())
+})
 
 func headFields() []field {
 	return []field{
