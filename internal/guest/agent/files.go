@@ -113,7 +113,13 @@ func mkdir(path string) error {
 }
 
 func (a *agent) move(from, to string) (appender, error) {
-	from, to = a.abs(from), a.abs(to)
+	from, err := a.named(from)
+	if err != nil {
+		return nil, err
+	}
+	if to, err = a.named(to); err != nil {
+		return nil, err
+	}
 	return a.entry(func() (message.EntryInfo, error) {
 		if _, err := lstat(from); err != nil {
 			return message.EntryInfo{}, err

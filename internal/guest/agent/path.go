@@ -32,6 +32,19 @@ func (a *agent) abs(path string) string {
 	return strings.TrimRight(a.cfg.Workdir, "/") + "/" + path
 }
 
+// named is abs for what has to be a name in a folder. "." is none, whatever abs
+// makes of it: who removes or moves "." does not mean the folder of the sandbox.
+func (a *agent) named(path string) (string, error) {
+	if path == "" {
+		return "", invalid("an empty path")
+	}
+	trimmed := strings.TrimRight(path, "/")
+	if last := trimmed[strings.LastIndexByte(trimmed, '/')+1:]; last == "." || last == ".." {
+		return "", invalid("path " + strconv.Quote(path) + " names no file in a folder")
+	}
+	return a.abs(path), nil
+}
+
 func checkPath(path string) error {
 	switch {
 	case path == "":

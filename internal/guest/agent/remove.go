@@ -15,7 +15,10 @@ const removeStep = 1024
 
 // remove deletes a path with all below it. A missing one is no error.
 func (a *agent) remove(c *wire.Call, path string) error {
-	path = a.abs(path)
+	path, err := a.named(path)
+	if err != nil {
+		return err
+	}
 	r := &remover{path: path, top: -1, cur: -1}
 	defer r.close()
 	done := false

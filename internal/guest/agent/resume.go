@@ -49,9 +49,9 @@ func (a *agent) symlink(req *message.SymlinkRequest) error {
 	if req.Target == "" || strings.IndexByte(req.Target, 0) >= 0 {
 		return invalid("a link to nothing, or to a name with a NUL")
 	}
-	path := a.abs(req.Path)
-	if req.Path == "" {
-		return invalid("an empty path")
+	path, err := a.named(req.Path)
+	if err != nil {
+		return err
 	}
 	return a.id.do(func() error {
 		dir, name, err := parent(path)

@@ -161,6 +161,9 @@ func TestFileErrors(t *testing.T) {
 		{"move into itself", second(f.Move(ctx, ".", "x")), tranca.ErrInvalid},
 		{"remove of everything", f.Remove(ctx, "/"), tranca.ErrInvalid},
 		{"remove of where one is", f.Remove(ctx, "./."), tranca.ErrInvalid},
+		{"remove of here", f.Remove(ctx, "."), tranca.ErrInvalid},
+		{"remove of here, at length", f.Remove(ctx, ".//.//./"), tranca.ErrInvalid},
+		{"move of here", second(f.Move(ctx, ".", "/tmp/elsewhere")), tranca.ErrInvalid},
 		{"remove of the parent", f.Remove(ctx, ".."), tranca.ErrInvalid},
 		{"remove of nothing", f.Remove(ctx, "none/none"), nil},
 	}
