@@ -30,8 +30,8 @@ def plain(text: str) -> str:
 
 def main() -> int:
     stale = 0
-    for source in sorted((PACKAGE / "_async").glob("*.py")):
-        if source.name in BY_HAND:
+    for source in sorted((PACKAGE / "_async").iterdir()):
+        if source.name in BY_HAND or source.suffix != ".py":
             continue
         target, text = PACKAGE / "_sync" / source.name, plain(source.read_text())
         if target.exists() and target.read_text() == text:

@@ -1,0 +1,7 @@
+module example.com/answer
+
+go 1.26.0
+
+require tranca v0.0.0
+
+replace tranca => ../..
