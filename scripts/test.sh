@@ -72,6 +72,8 @@ if [ -n "$ci" ]; then
 	go run ./bench/cmd/soak -for 1m -kills 2 || failed=1
 	step "the examples"
 	scripts/examples.sh || failed=1
+	step "the Python package"
+	scripts/sdk-python.sh || failed=1
 	step "a release for both architectures"
 	scripts/dist.sh || failed=1
 fi
