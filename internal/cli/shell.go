@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/urfave/cli/v3"
@@ -98,7 +99,8 @@ func checkShell(c *cli.Command, there bool) error {
 
 // freshShell opens a shell in a sandbox of its own.
 func (a *app) freshShell(ctx context.Context, c *cli.Command, s *client.Client, o client.CreateOptions) (err error) {
-	starting, stop := interruptible(ctx, a.Quit)
+	starting, stopped := interruptible(ctx, a.Quit)
+	stop := sync.OnceFunc(stopped)
 	defer stop()
 	waiting := a.progress("waiting for a sandbox", 0)
 	box, err := s.Create(starting, o)
