@@ -68,7 +68,7 @@ func checkUnicode(data []byte) error {
 	return nil
 }
 
-// escaped reads a \uXXXX.
+// escaped reads an escape of four hexadecimal digits.
 func escaped(b []byte) (rune, bool) {
 	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
 		return 0, false

@@ -16,7 +16,7 @@ import (
 const (
 	headerTime = 10 * time.Second
 	idleTime   = 2 * time.Minute
-	maxHeader  = 32 << 10
+	maxHeader  = 64 << 10
 )
 
 // checkEvery is how often the socket's file is looked at; tests look more

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -193,6 +194,10 @@ func (b *builder) responses(r *route.Route) object {
 			"content":     object{api.TypeProblem: object{"schema": ref("Problem")}},
 		}
 	}
+	all["431"] = object{
+		"description": "Address and headers are larger than 64 KiB together. It is said before the call is known: as plain text, and without a request id.",
+		"content":     object{"text/plain; charset=utf-8": object{"schema": object{"type": "string"}}, "text/plain": object{"schema": object{"type": "string"}}},
+	}
 	return all
 }
 
@@ -255,7 +260,7 @@ func (b *builder) component(t reflect.Type) {
 			s[k] = v
 		}
 		if about := b.comments[t.String()+"."+f.Name]; about != "" {
-			s["description"] = about
+			s["description"] = inJSON(t, about)
 		}
 		properties[field] = s
 		if !strings.Contains(options, "omit") {
@@ -267,7 +272,7 @@ func (b *builder) component(t reflect.Type) {
 		s["required"] = required
 	}
 	if about := b.comments[t.String()]; about != "" {
-		s["description"] = about
+		s["description"] = inJSON(t, about)
 	}
 	if slices.Contains(requests, t) {
 		s["additionalProperties"] = false
@@ -276,4 +281,14 @@ func (b *builder) component(t reflect.Type) {
 		s["properties"].(object)["result"] = object{"allOf": []any{ref("Result")}, "description": b.comments["api.Event.Result"]}
 	}
 	b.schemas[name] = s
+}
+
+// inJSON writes the fields that a comment names as they are called in JSON.
+func inJSON(t reflect.Type, about string) string {
+	for f := range t.Fields() {
+		field, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		name := regexp.MustCompile(`([a-z,] |^It and )` + f.Name + `\b`)
+		about = name.ReplaceAllString(about, "${1}`"+field+"`")
+	}
+	return about
 }

@@ -181,12 +181,17 @@ func TestSchemathesis(t *testing.T) {
 	_, missing := os.Stat(program)
 	require.Check(t, "schemathesis", missing == nil, "scripts/schemathesis.sh installs it")
 	s, url, key := withKey(t, "--max-sandboxes", "500", "--max-ttl", "20s", "--default-ttl", "20s")
-	cmd := exec.CommandContext(t.Context(), program, "--config-file", "testdata/schemathesis.toml", "run", url+"/v1/openapi.json",
+	config, err := filepath.Abs("testdata/schemathesis.toml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), program, "--config-file", config, "run", url+"/v1/openapi.json",
 		"--header", "Authorization: Bearer "+key, "--checks", "all", "--phases", "coverage,fuzzing,stateful",
 		"--max-examples", "10", "--request-timeout", "40", "--suppress-health-check", "all", "--no-color",
 		"--exclude-operation-id", "watchFolder", "--exclude-operation-id", "followOutput")
-	cmd.Env = append(os.Environ(), "HOME="+t.TempDir())
-	cmd.Dir, _ = os.Getwd()
+	// It writes what it remembers to where it runs.
+	cmd.Dir = t.TempDir()
+	cmd.Env = append(os.Environ(), "HOME="+cmd.Dir)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v:\n%s", err, out)
 	}
