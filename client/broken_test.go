@@ -69,18 +69,18 @@ func total[K comparable](m map[K]int64) (n int64) {
 // TestOutputGoesOnWhereItWas over connections that break in the middle of it,
 // in head, length and payload of frames.
 func TestOutputGoesOnWhereItWas(t *testing.T) {
-	const n = 600_000
+	const n = 1_000_000
 	w := start(t)
 	s := create(t, w.client())
-	p := launch(t, s, StartOptions{Args: []string{"flood", "600000"}})
+	p := launch(t, s, StartOptions{Args: []string{"flood", "1000000"}})
 	if _, err := p.Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	s.c = w.breaking(cut{answers: 100_000}, cut{answers: 5}, cut{answers: 120_001}, cut{answers: 70_002}, cut{answers: 66_003})
+	s.c = w.breaking(cut{answers: 300_000}, cut{answers: 5}, cut{answers: 280_001}, cut{answers: 270_002})
 	if out, errs := follow(t, p, FollowOptions{}); len(out) != n || errs != "" {
 		t.Errorf("%d bytes", len(out))
 	}
-	s.c = w.breaking(cut{answers: 100_000}, cut{answers: 120_001})
+	s.c = w.breaking(cut{answers: 300_000}, cut{answers: 280_001})
 	if o, err := p.Output(t.Context()); err != nil || len(o.Stdout) != n {
 		t.Errorf("%d bytes, %v", len(o.Stdout), err)
 	}
