@@ -1,7 +1,6 @@
 package client
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -212,9 +211,9 @@ func (r *reception) stream(ctx context.Context) error {
 	if resp.StatusCode == http.StatusNoContent {
 		return r.p.s.c.foreign(resp, "")
 	}
-	in := bufio.NewReaderSize(resp.Body, connBuffer)
 	for {
-		ev, data, err := api.ReadFrame(in, &r.buf)
+		// The connection is buffered; one more buffer would only be a copy.
+		ev, data, err := api.ReadFrame(resp.Body, &r.buf)
 		switch {
 		case err == io.EOF && !r.follow:
 			return io.EOF

@@ -121,6 +121,9 @@ const (
 	idleTime    = 90 * time.Second
 	// connBuffer is what one read or write takes at most.
 	connBuffer = 64 << 10
+	// readBuffer is what is read beside what was asked for; more than that goes
+	// straight to where it was asked for.
+	readBuffer = 16 << 10
 )
 
 // roundTripper returns what sends the requests, the URL that they begin with,
@@ -139,7 +142,7 @@ func (s *settings) roundTripper() (rt http.RoundTripper, base, place string) {
 		TLSHandshakeTimeout:    dialTimeout,
 		ExpectContinueTimeout:  time.Second,
 		DisableCompression:     true,
-		ReadBufferSize:         connBuffer,
+		ReadBufferSize:         readBuffer,
 		WriteBufferSize:        connBuffer,
 		MaxResponseHeaderBytes: 64 << 10,
 	}

@@ -156,5 +156,5 @@ type follower struct{ *engine.Follower }
 
 func (f follower) Next(ctx context.Context) (Chunk, error) {
 	c, err := f.Follower.Next(ctx)
-	return Chunk(c), err
+	return Chunk{Stderr: c.Stderr, Data: c.Data, Offset: c.Offset, Dropped: c.Dropped}, err
 }

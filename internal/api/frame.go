@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"unicode/utf8"
 
@@ -29,6 +30,8 @@ const (
 	MaxRequest = 80 << 20
 	// MaxData bounds the output in one event.
 	MaxData = 256 << 10
+	// OutputHeadroom is what [EventWriter.HeadedOutput] needs in front of output.
+	OutputHeadroom = frameHeader
 )
 
 // EventWriter writes a stream of events. Safe for concurrent use.
@@ -71,13 +74,31 @@ func (e *EventWriter) output(stderr bool, data []byte) error {
 		}
 		return e.Event(ev)
 	}
-	kind := byte(frameStdout)
-	if stderr {
-		kind = frameStderr
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.frame(outputFrame(stderr), data)
+}
+
+// HeadedOutput writes at most [MaxData] bytes of output that have
+// [OutputHeadroom] bytes in front of them, which it overwrites: so they need not
+// be copied. With more set something else is written at once, and this may wait
+// for it.
+func (e *EventWriter) HeadedOutput(stderr bool, headed []byte, more bool) error {
+	if !e.frames || len(headed) > OutputHeadroom+MaxData {
+		return e.Output(stderr, headed[OutputHeadroom:])
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.frame(kind, data)
+	headed[0] = outputFrame(stderr)
+	binary.BigEndian.PutUint32(headed[1:], uint32(len(headed)-OutputHeadroom))
+	return e.put(headed, more)
+}
+
+func outputFrame(stderr bool) byte {
+	if stderr {
+		return frameStderr
+	}
+	return frameStdout
 }
 
 // Event writes any event.
@@ -103,11 +124,14 @@ func (e *EventWriter) frame(kind byte, payload []byte) error {
 	return e.write(e.buf)
 }
 
-func (e *EventWriter) write(b []byte) error {
+func (e *EventWriter) write(b []byte) error { return e.put(b, false) }
+
+// put writes an event, and lets it out unless more comes.
+func (e *EventWriter) put(b []byte, more bool) error {
 	if e.err != nil {
 		return e.err
 	}
-	if _, e.err = e.w.Write(b); e.err == nil && e.flush != nil {
+	if _, e.err = e.w.Write(b); e.err == nil && e.flush != nil && !more {
 		e.err = e.flush()
 	}
 	return e.err
@@ -148,8 +172,8 @@ func readFrame(r io.Reader, buf *[]byte, most uint32) (kind byte, payload []byte
 	// Room is made as bytes come: a length is only somebody's word.
 	b := (*buf)[:0]
 	for len(b) < int(n) {
-		step := min(int(n)-len(b), max(len(b), 64<<10))
-		b = append(b, make([]byte, step)...)
+		step := min(int(n)-len(b), max(cap(b)-len(b), len(b), 64<<10))
+		b = slices.Grow(b, step)[:len(b)+step]
 		if _, err := io.ReadFull(r, b[len(b)-step:]); err != nil {
 			if err == io.EOF {
 				err = io.ErrUnexpectedEOF

@@ -11,8 +11,9 @@ import (
 	"tranca"
 )
 
-// followChunk bounds one piece that a follower is given.
-const followChunk = 64 << 10
+// followChunk bounds one piece that a follower is given: what costs a wake of
+// everybody on the way should carry much.
+const followChunk = 256 << 10
 
 // hurried is how long a program that is being stopped still waits for a reader.
 const hurried = 500 * time.Millisecond
@@ -158,6 +159,9 @@ type FollowOptions struct {
 	// stream. What is no longer kept is told as dropped; an offset that is not
 	// reached yet is waited for.
 	StdoutFrom, StderrFrom int64
+	// Headroom is how many bytes are free in front of each piece, for whoever
+	// puts a header there.
+	Headroom int
 }
 
 // Chunk is a piece of one output stream.
@@ -170,6 +174,11 @@ type Chunk struct {
 	Offset int64
 	// Dropped says that so many bytes before Data are not kept any more.
 	Dropped int64
+	// Headed is Data with the headroom in front, which is the reader's to
+	// write.
+	Headed []byte
+	// More says that the next piece is there already.
+	More bool
 }
 
 // Follower reads the output of a process from some offset on. Close it. One
@@ -185,11 +194,13 @@ type Follower struct {
 	closed bool
 	turn   stream
 
-	buf []byte
+	headroom int
+	buf      []byte
 }
 
 func (o *output) follow(opts FollowOptions, busy func() func()) *Follower {
-	f := &Follower{o: o, busy: busy, took: time.Now()}
+	f := &Follower{o: o, busy: busy, took: time.Now(), headroom: opts.Headroom}
+	f.buf = make([]byte, f.headroom)
 	f.at = [streams]int64{max(opts.StdoutFrom, 0), max(opts.StderrFrom, 0)}
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -252,14 +263,25 @@ func (f *Follower) take() (Chunk, bool) {
 			continue
 		}
 		// The ring may be overwritten as soon as the mutex is let go.
-		f.buf = append(f.buf[:0], piece[:min(len(piece), followChunk)]...)
-		c.Data = f.buf
+		f.buf = append(f.buf[:f.headroom], piece[:min(len(piece), followChunk)]...)
+		c.Headed, c.Data = f.buf, f.buf[f.headroom:]
 		f.at[which] += int64(len(c.Data))
+		c.More = f.more()
 		f.took, f.left = time.Now(), false
 		f.o.changed.tell()
 		return c, true
 	}
 	return Chunk{}, false
+}
+
+// more reports whether a piece is there.
+func (f *Follower) more() bool {
+	for which := range streams {
+		if f.at[which] < f.o.rings[which].end {
+			return true
+		}
+	}
+	return false
 }
 
 // Close lets the program go on without this reader. Idempotent.

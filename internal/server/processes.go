@@ -102,7 +102,9 @@ func followOutput(c *call) error {
 	ctx, gone := context.WithCancelCause(ctx)
 	defer gone(nil)
 	info := p.Info()
-	f := p.Follow(engine.FollowOptions{StdoutFrom: c.query.number("stdout_from"), StderrFrom: c.query.number("stderr_from")})
+	f := p.Follow(engine.FollowOptions{
+		StdoutFrom: c.query.number("stdout_from"), StderrFrom: c.query.number("stderr_from"), Headroom: api.OutputHeadroom,
+	})
 	defer f.Close()
 	st := c.follow(func() { gone(errClientGone) })
 	if err := st.Event(api.Event{Type: api.EventProcess, Process: &info}); err != nil {
@@ -138,7 +140,7 @@ func copyOutput(ctx context.Context, st *stream, f *engine.Follower, at, last [2
 			err = st.Event(api.Event{Type: api.EventDropped, Stream: name, Bytes: chunk.Dropped})
 		}
 		if err == nil && len(chunk.Data) > 0 {
-			err = st.Output(chunk.Stderr, chunk.Data)
+			err = st.HeadedOutput(chunk.Stderr, chunk.Headed, chunk.More)
 		}
 		if err != nil {
 			return errClientGone
