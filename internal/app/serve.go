@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -25,6 +27,10 @@ const closeTime = 2 * time.Minute
 
 // serve serves the HTTP API until ctx ends.
 func serve(ctx context.Context, setup cli.ServeSetup) (err error) {
+	// A command may leave its garbage, a server lives too long for that: it
+	// collects at twice of what it holds, however much its sandboxes need.
+	debug.SetGCPercent(100)
+	debug.SetMemoryLimit(math.MaxInt64)
 	logger, err := serveLogger(setup)
 	if err != nil {
 		return err

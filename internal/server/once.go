@@ -44,10 +44,10 @@ type entry struct {
 	key   string
 	print [sha256.Size]byte
 	run   bool
-	end   context.CancelCauseFunc
 	over  chan struct{}
 
 	// Guarded by the store.
+	end     context.CancelCauseFunc // nil once it has ended: it holds the whole request
 	waiting int
 	ended   time.Time
 	answer  any
@@ -106,7 +106,7 @@ func (s *store) drop(e *entry) {
 func (s *store) finish(e *entry, answer any, size int64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e.err = err
+	e.err, e.end = err, nil
 	switch {
 	case err != nil:
 		delete(s.all, e.key)
@@ -133,7 +133,7 @@ func (s *store) leave(e *entry, linger time.Duration) {
 	timer := time.AfterFunc(linger, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if e.waiting == 0 {
+		if e.waiting == 0 && e.end != nil {
 			e.end(errClientGone)
 		}
 	})
@@ -145,7 +145,7 @@ func (s *store) cancel(key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.all[key]
-	if e == nil || !e.run || !e.ended.IsZero() {
+	if e == nil || !e.run || e.end == nil {
 		return false
 	}
 	e.end(fmt.Errorf("%w: the run was cancelled", tranca.ErrClosed))
