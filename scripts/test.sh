@@ -37,6 +37,7 @@ if [ -n "$ci" ]; then
 	step "what only CI installs"
 	scripts/setup.sh --ci
 	scripts/mcp-clients.sh || failed=1
+	scripts/schemathesis.sh || failed=1
 fi
 
 step "compile"
@@ -47,7 +48,7 @@ go build -o .cache/bin/testrun ./scripts/testrun
 
 # What no run here provides: the VM's parts, and what setup.sh installs in CI
 # alone. In CI nothing may be missing.
-absent=cgroup1,cgroup2,systemd,perl,node,ruby,gcc,git,mcp-python,mcp-inspector,ia32,pty
+absent=cgroup1,cgroup2,systemd,perl,node,ruby,gcc,git,mcp-python,mcp-inspector,schemathesis,ia32,pty
 if [ "$(id -u)" = 0 ]; then
 	step "three runs on this host"
 	PATH=$PATH:/usr/sbin:/sbin scripts/runs.sh .cache/bin/testrun "$bin" "$log" "" "$(parts)" || failed=1
