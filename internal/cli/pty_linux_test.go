@@ -183,7 +183,9 @@ func serveReal(t *testing.T) *realServer {
 	}
 	t.Cleanup(func() { os.RemoveAll(folder) })
 	s := &realServer{socket: filepath.Join(folder, "s")}
-	s.cmd = exec.Command("tranca", "serve", "--socket", s.socket, "--grace", "1s")
+	// As nohup and a script's background start it: what runs inside must hear
+	// of signals all the same.
+	s.cmd = exec.Command("sh", "-c", `trap "" HUP INT; exec tranca serve --socket "$0" --grace 1s`, s.socket)
 	s.cmd.Env = append(os.Environ(), "REAL=1", "WORK="+folder)
 	out, err := s.cmd.StdoutPipe()
 	if err != nil {

@@ -81,6 +81,7 @@ func (b *Backend) start(ctx context.Context, m *box, pl *plan) error {
 // script is what the agent's process does before its exec.
 func (b *Backend) script(m *box, pl *plan, files []*os.File) (*forkexec.Script, error) {
 	s := forkexec.New(pl.spaces).WithPIDFD()
+	s.DefaultSignals()
 	fds := make([]int, 0, 16)
 	for _, f := range files {
 		fds = append(fds, int(f.Fd()))

@@ -251,6 +251,7 @@ func (s *Subprocess) script(files []*os.File) *forkexec.Script {
 		spaces |= unix.CLONE_NEWUSER
 	}
 	script := forkexec.New(spaces).WithPIDFD()
+	script.DefaultSignals()
 	script.Setsid()
 	// No death signal: no namespace ends the programs with the agent, so it
 	// must live on for a moment when its supervisor dies, to do it.

@@ -194,6 +194,17 @@ func (s *Script) ReapOrphans() {
 	s.do("sigaction", unix.SYS_RT_SIGACTION, uintptr(unix.SIGCHLD), uintptr(unsafe.Pointer(act)), 0, 8)
 }
 
+// DefaultSignals has the hangup and the interrupt end a program again. Where
+// this process was started with them ignored, by nohup or in the background of
+// a script, Go leaves them so, and an exec hands that on.
+func (s *Script) DefaultSignals() {
+	act := new([4]uint64)
+	s.keep = append(s.keep, act)
+	for _, n := range []unix.Signal{unix.SIGHUP, unix.SIGINT} {
+		s.do("sigaction", unix.SYS_RT_SIGACTION, uintptr(n), uintptr(unsafe.Pointer(act)), 0, 8)
+	}
+}
+
 // Capabilities sets permitted, effective and inheritable sets to the same
 // bits.
 func (s *Script) Capabilities(bits uint64) {
