@@ -40,6 +40,10 @@ func (r *requests) add(call string, status int, took time.Duration) {
 
 // metrics answers in Prometheus' text format. Every label is one of a fixed
 // set, so that no client makes the answer grow.
+//
+// The format is written here and not by Prometheus' own library, which counts
+// once more what the engine counts already, and costs every start of the
+// command 4 ms of CPU time and its file 4 MiB.
 func metrics(c *call) error {
 	var b exposition
 	c.s.counted.write(&b)
