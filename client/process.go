@@ -164,7 +164,7 @@ func (s *stdin) Write(b []byte) (int, error) { return s.w.Write(b) }
 
 // Close implements [io.Closer]. It may be called again.
 func (s *stdin) Close() error {
-	s.w.Close()
+	_ = s.w.Close() // never fails
 	<-s.done
 	return s.err
 }

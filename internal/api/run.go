@@ -2,8 +2,8 @@ package api
 
 import (
 	"bytes"
-	"errors"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"maps"

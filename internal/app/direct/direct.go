@@ -86,7 +86,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	loose := context.AfterFunc(ctx, func() { x.in.CloseWithError(context.Cause(ctx)) })
 	go func() {
 		defer t.busy.Done()
-		x.serve(t.handler, arriving(req, ctx))
+		x.serve(t.handler, arriving(ctx, req))
 		loose()
 		untie()
 		cancel(nil)
@@ -107,7 +107,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // arriving is the request as a server sees it.
-func arriving(req *http.Request, ctx context.Context) *http.Request {
+func arriving(ctx context.Context, req *http.Request) *http.Request {
 	in := req.WithContext(ctx)
 	in.Proto, in.ProtoMajor, in.ProtoMinor = "HTTP/1.1", 1, 1
 	in.Header = req.Header.Clone()

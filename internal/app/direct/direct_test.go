@@ -22,7 +22,7 @@ func to(t *testing.T, h http.HandlerFunc) *Transport {
 	return tr
 }
 
-func request(t *testing.T, ctx context.Context, body io.Reader) *http.Request {
+func request(ctx context.Context, t *testing.T, body io.Reader) *http.Request {
 	t.Helper()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://x/a%2Fb/c?q=1", body)
 	if err != nil {
@@ -45,7 +45,7 @@ func TestARequestArrivesAsAtAServer(t *testing.T) {
 		w.Header().Set("C", "too late")
 		_, _ = io.WriteString(w, "out")
 	})
-	req := request(t, t.Context(), strings.NewReader("in"))
+	req := request(t.Context(), t, strings.NewReader("in"))
 	req.Header.Set("A", "b")
 	resp, err := tr.RoundTrip(req)
 	if err != nil {
@@ -59,7 +59,7 @@ func TestARequestArrivesAsAtAServer(t *testing.T) {
 }
 
 func TestAHandlerThatSaysNothing(t *testing.T) {
-	resp, err := to(t, func(http.ResponseWriter, *http.Request) {}).RoundTrip(request(t, t.Context(), nil))
+	resp, err := to(t, func(http.ResponseWriter, *http.Request) {}).RoundTrip(request(t.Context(), t, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestBothDirectionsFlowAtOnce(t *testing.T) {
 		_, _ = io.Copy(w, r.Body)
 	})
 	in, feed := io.Pipe()
-	resp, err := tr.RoundTrip(request(t, t.Context(), in))
+	resp, err := tr.RoundTrip(request(t.Context(), t, in))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestPanicsAreNotLost(t *testing.T) {
 				}
 				panic(tt.value)
 			})
-			resp, err := tr.RoundTrip(request(t, t.Context(), nil))
+			resp, err := tr.RoundTrip(request(t.Context(), t, nil))
 			if err == nil {
 				_, err = io.ReadAll(resp.Body)
 				resp.Body.Close()
@@ -142,7 +142,7 @@ func TestTheEndOfARequestReachesTheHandler(t *testing.T) {
 			})
 			ctx, cancel := context.WithCancelCause(t.Context())
 			defer cancel(nil)
-			resp, err := tr.RoundTrip(request(t, ctx, nil))
+			resp, err := tr.RoundTrip(request(ctx, t, nil))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -167,7 +167,11 @@ func TestARequestThatIsOverBeforeItsAnswer(t *testing.T) {
 	why := errors.New("why")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	go func() { <-began; cancel(why) }()
-	if _, err := tr.RoundTrip(request(t, ctx, nil)); !errors.Is(err, why) {
+	resp, err := tr.RoundTrip(request(ctx, t, nil))
+	if err == nil {
+		resp.Body.Close()
+	}
+	if !errors.Is(err, why) {
 		t.Errorf("%v", err)
 	}
 }
@@ -177,7 +181,7 @@ func TestCloseEndsWhatRuns(t *testing.T) {
 		w.WriteHeader(http.StatusOK)
 		<-r.Context().Done()
 	}))
-	resp, err := tr.RoundTrip(request(t, t.Context(), nil))
+	resp, err := tr.RoundTrip(request(t.Context(), t, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +190,11 @@ func TestCloseEndsWhatRuns(t *testing.T) {
 	if _, err := io.ReadAll(resp.Body); !errors.Is(err, errClosed) {
 		t.Errorf("%v", err)
 	}
-	if _, err := tr.RoundTrip(request(t, t.Context(), nil)); !errors.Is(err, errClosed) {
+	again, err := tr.RoundTrip(request(t.Context(), t, nil))
+	if err == nil {
+		again.Body.Close()
+	}
+	if !errors.Is(err, errClosed) {
 		t.Errorf("a new request: %v", err)
 	}
 }
@@ -207,7 +215,7 @@ func TestAConnectionThatIsTakenOver(t *testing.T) {
 		}
 		_, _ = conn.Write(bytes.ToUpper(in))
 	})
-	resp, err := tr.RoundTrip(request(t, t.Context(), nil))
+	resp, err := tr.RoundTrip(request(t.Context(), t, nil))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,14 +33,14 @@ func (x *exchange) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 // raw reads the head of an answer that the handler writes by itself.
 func (x *exchange) raw() (*http.Response, error) {
 	ctx := x.req.Context()
-	stop := context.AfterFunc(ctx, func() { x.taken.Close() })
+	stop := context.AfterFunc(ctx, func() { _ = x.taken.Close() })
 	in := bufio.NewReader(x.taken)
 	resp, err := http.ReadResponse(in, x.req)
 	if !stop() {
 		err = errors.Join(context.Cause(ctx), err)
 	}
 	if err != nil {
-		x.taken.Close()
+		_ = x.taken.Close()
 		x.cancel(err)
 		return nil, err
 	}
