@@ -22,7 +22,8 @@ func TestConformance(t *testing.T) {
 			backendtest.KillsTree, backendtest.EndsByMemory, backendtest.BoundsTreeMemory,
 			backendtest.BoundsTreeCPU, backendtest.BoundsProcesses, backendtest.SeesProcessLimit,
 			backendtest.BoundsDisk, backendtest.BoundsInodes, backendtest.CountsUsage,
-			backendtest.OwnWorkdir, backendtest.ListsHuge,
+			backendtest.OwnWorkdir, backendtest.ListsHuge, backendtest.RunsSeveral, backendtest.HasTerminals,
+			backendtest.DialsPorts, backendtest.ResumesWrites, backendtest.MakesLinks,
 		},
 	})
 }

@@ -38,6 +38,9 @@ type process struct {
 
 // start is called with the sandbox locked.
 func start(s *sandbox, c tranca.Command) (*process, error) {
+	if c.Terminal != nil {
+		return nil, fmt.Errorf("%w: a terminal", tranca.ErrUnsupported)
+	}
 	dir, err := s.folder(c.Dir)
 	if err != nil {
 		return nil, err

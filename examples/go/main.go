@@ -1,8 +1,9 @@
+// Command answer runs Python on this user's server: tranca serve.
 package main
 
 import (
 	"context"
-	"log"
+	"fmt"
 	"os"
 
 	"tranca"
@@ -16,6 +17,7 @@ func main() {
 		_, err = c.Run(context.Background(), tranca.Request{Code: code, Stdout: os.Stdout})
 	}
 	if err != nil {
-		log.Fatal(err)
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
 }
