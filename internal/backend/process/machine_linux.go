@@ -60,7 +60,8 @@ func (b *box) Stream() io.ReadWriteCloser        { return b.stream }
 func (b *box) Limit() <-chan tranca.Reason       { return b.limit }
 func (b *box) Enforcement() []tranca.Enforcement { return b.enforcement }
 
-// Begin gives the next program fresh counters. For the first one they are.
+// Begin gives the next program fresh counters. For the first one they are. The
+// clock of the CPU time goes on for what an earlier program has left alive.
 func (b *box) Begin(ctx context.Context) error {
 	b.mu.Lock()
 	fresh := !b.used
@@ -101,7 +102,7 @@ func (b *box) Observe(ctx context.Context) (machine.Observation, error) {
 		switch {
 		case s.OOMKills > 0:
 			o.Limit = tranca.EndMemory
-		case b.cpuSpent || (b.countsCPU && s.CPUTime >= b.limits.CPUTime):
+		case b.cpuSpent || (b.countsCPU && s.CPUSpent >= b.limits.CPUTime):
 			o.Limit = tranca.EndCPU
 		}
 	}
@@ -186,7 +187,7 @@ func (b *box) look() time.Duration {
 	if !b.countsCPU {
 		return sampleEvery
 	}
-	rest := b.limits.CPUTime - s.CPUTime
+	rest := b.limits.CPUTime - s.CPUSpent
 	if rest <= 0 {
 		b.pass(tranca.EndCPU)
 		return sampleEvery

@@ -94,3 +94,33 @@ func TestProcesses(t *testing.T) {
 		}
 	})
 }
+
+// What an earlier program left alive gets no fresh CPU time; what runs after its
+// death does.
+func TestBeginBesideTheLiving(t *testing.T) {
+	bothKinds(t, func(t *testing.T, tree *Tree) {
+		g := create(t, tree, "left", defaultLimits)
+		spin := start(t, g.Code(), "spin")
+		for round := range 2 {
+			before := stats(t, g).CPUSpent
+			eventually(t, "CPU time is counted", func() bool { return stats(t, g).CPUSpent > before+50*time.Millisecond })
+			before = stats(t, g).CPUSpent
+			if err := g.Begin(); err != nil {
+				t.Fatal(err)
+			}
+			if s := stats(t, g); s.CPUSpent < before || s.CPUTime >= s.CPUSpent {
+				t.Errorf("round %d: beside the living Begin left %+v of %s", round, s, before)
+			}
+		}
+		if err := g.Kill(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		_ = spin.Wait()
+		if err := g.Begin(); err != nil {
+			t.Fatal(err)
+		}
+		if s := stats(t, g); s.CPUSpent != s.CPUTime || s.CPUSpent > 50*time.Millisecond {
+			t.Errorf("after the death of all Begin left %+v", s)
+		}
+	})
+}

@@ -61,6 +61,9 @@ type Entry struct {
 type Stats struct {
 	// CPUTime is user and system time of the tree, the dead included.
 	CPUTime time.Duration
+	// CPUSpent is what counts against a limit: the same, and what was used
+	// before where something of the code has lived on since.
+	CPUSpent time.Duration
 	// Memory is the bytes in use now.
 	Memory int64
 	// MemoryPeak is the highest use in bytes, -1 where the kernel can't tell

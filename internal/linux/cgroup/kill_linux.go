@@ -41,6 +41,21 @@ func (g *Group) nobody() bool {
 	return err == nil && n == 0
 }
 
+// somebody reports whether something of the code is alive, or may be.
+func (g *Group) somebody() bool {
+	if g.nobody() {
+		return false
+	}
+	var places []place
+	for _, l := range g.leaves {
+		if l.role == forCode {
+			places = append(places, l.place)
+		}
+	}
+	pids, err := list(places, g.listed(forAgent))
+	return err != nil || len(pids) > 0
+}
+
 func (g *Group) killCode(ctx context.Context) error {
 	defer urgently()()
 	if g.killsByKernel() {

@@ -17,6 +17,7 @@ import (
 // right for a fresh group.
 type baseline struct {
 	cpu      time.Duration
+	spent    time.Duration // at the last Begin at which nothing was left running
 	oom      int64
 	refused  int64
 	pidsPeak int64 // of pids.peak, which can't be reset
@@ -28,7 +29,8 @@ type baseline struct {
 
 // Begin starts the counting anew. A fresh group needs no Begin. Memory that
 // the code still holds, such as files in a tmpfs, stays charged and is part of
-// the new peak.
+// the new peak. While something of the code lives, [Stats.CPUSpent] goes on:
+// each further start would give it fresh CPU time otherwise.
 func (g *Group) Begin() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -40,6 +42,9 @@ func (g *Group) Begin() error {
 	if g.cpuTime != nil {
 		if b.cpu, err = cpuTime(g.cpuTime.place, g.cpuTime.v2); err != nil {
 			return err
+		}
+		if b.spent = b.cpu; g.somebody() {
+			b.spent = g.base.spent
 		}
 	}
 	if g.pids != nil {
@@ -126,6 +131,7 @@ func (g *Group) Stats() (Stats, error) {
 	if s.CPUTime, err = g.cpuTimeLocked(); err != nil {
 		return Stats{}, err
 	}
+	s.CPUSpent = s.CPUTime + g.base.cpu - g.base.spent
 	if g.memory != nil {
 		if err := g.memoryStats(&s); err != nil {
 			return Stats{}, err
