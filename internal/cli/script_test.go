@@ -126,7 +126,7 @@ func runScripts(t *testing.T, dir string, env ...string) {
 			return os.Chmod(e.WorkDir, 0o755)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"status": status, "interrupt": interrupt,
+			"status": status, "interrupt": interrupt, "setid": setID,
 		},
 		UpdateScripts: os.Getenv("UPDATE_SCRIPTS") != "",
 	})
@@ -152,6 +152,14 @@ func status(ts *testscript.TestScript, neg bool, args []string) {
 	if got != want {
 		ts.Fatalf("exit status %d, want %d", got, want)
 	}
+}
+
+// setID sets ID to the last output: setid stdout.
+func setID(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: setid FILE")
+	}
+	ts.Setenv("ID", strings.TrimSpace(ts.ReadFile(args[0])))
 }
 
 // interrupt runs a command whose first output says that it is under way, sends
