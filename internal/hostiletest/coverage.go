@@ -78,7 +78,7 @@ func spaceRows() []Row {
 		{"OUT-06", "NUL", []string{"TestHostileBytes"}, ""},
 		{"OUT-07", "terminal control", []string{"TestHostileBytes", "TestHostileTerminal"}, ""},
 		{"OUT-09", "forged results", []string{"TestHostileMarkers"}, ""},
-		{"OUT-13", "the terminal", []string{"TestHostileFiles"}, ""},
+		{"OUT-13", "the terminal", []string{"TestHostileFiles", "TestHostileOwnTerminal"}, ""},
 	}
 }
 

@@ -1,0 +1,20 @@
+package main
+
+import "flag"
+
+// flags reads the command line. plain is set where this is the plain server.
+func flags() (o options, plain string) {
+	flag.IntVar(&o.rounds, "n", 200, "rounds of the starts")
+	flag.IntVar(&o.warm, "warm", 10, "rounds before that don't count")
+	flag.IntVar(&o.callers, "callers", 64, "callers at once in the throughput row")
+	flag.IntVar(&o.idle, "idle", 50, "idle sandboxes in the memory rows")
+	flag.IntVar(&o.finished, "finished", 10000, "finished runs in the row of the server's memory")
+	flag.Uint64Var(&o.seed, "seed", 1, "seed of the order")
+	flag.StringVar(&o.tranca, "tranca", "bin/tranca", "the command to measure")
+	flag.StringVar(&o.waive, "waive", "", "items to waive, comma-separated")
+	flag.StringVar(&o.json, "json", "", "file for all figures")
+	flag.StringVar(&o.only, "only", "", "only rows whose part has this name: starts, throughput, idle, stream, agent, server")
+	flag.StringVar(&plain, "plain", "", "serve a plain gibibyte at this socket (used by bench itself)")
+	flag.Parse()
+	return o, plain
+}
