@@ -84,7 +84,7 @@ cleanup() {
 trap cleanup EXIT
 
 serve() {
-	"$bin" serve --socket "$stage/s/tranca.sock" 2>"$stage/serve" &
+	"$bin" serve --socket "$stage/s/tranca.sock" >"$stage/serve" 2>&1 &
 	server=$!
 	for _ in $(seq 600); do
 		[ ! -S "$stage/s/tranca.sock" ] || return 0
