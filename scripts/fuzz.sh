@@ -13,7 +13,7 @@ cd "$(dirname "$0")/.."
 one() {
 	local output status=0
 	output=$(mktemp)
-	go test -run '^$' -fuzz "^$2\$" -fuzztime "$3" "$1" 2>&1 | tee "$output" || status=1
+	go test -run '^$' -fuzz "^$2\$" -fuzztime "$3" -fuzzminimizetime 10x "$1" 2>&1 | tee "$output" || status=1
 	if [ $status != 0 ] && grep -q 'context deadline exceeded' "$output" &&
 		! grep -qE 'Failing input|panic|testdata/fuzz' "$output"; then
 		status=0
