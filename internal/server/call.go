@@ -63,6 +63,7 @@ type callKey struct{}
 // not, and catches what goes wrong.
 func (s *Server) serve(admit func(*http.Request) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer s.calls.begin()()
 		started := time.Now()
 		c := &call{s: s, id: "r" + strings.ToLower(rand.Text())[:20]}
 		c.w = newAnswer(w, s.cfg.Stall)

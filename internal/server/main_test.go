@@ -145,6 +145,8 @@ func (w *world) listen(grace time.Duration, e *engine.Engine) {
 		if n := w.fake.Live(); n != 0 {
 			t.Errorf("%d sandboxes are left", n)
 		}
+		w.bodies.mu.Lock()
+		defer w.bodies.mu.Unlock()
 		if w.bodies.used != 0 {
 			t.Errorf("%d bytes of bodies are still counted", w.bodies.used)
 		}

@@ -42,8 +42,6 @@ func connectPort(c *call) error {
 	c.w.status = http.StatusSwitchingProtocols
 	// The server no longer knows of the connection, so that it is closed here
 	// when the server stops.
-	c.s.hijacked.Add(1)
-	defer c.s.hijacked.Done()
 	defer context.AfterFunc(c.s.stopping, func() { conn.Close() })()
 	head := "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: " + api.UpgradePort +
 		"\r\n" + api.HeaderRequestID + ": " + c.id + "\r\n\r\n"

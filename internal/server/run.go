@@ -44,7 +44,7 @@ func (c *call) run(id tranca.ID, do func(context.Context, tranca.Request) (*tran
 	}
 	ctx, cancel := context.WithCancelCause(once.ctx)
 	defer cancel(nil)
-	r := c.newRunning(id, func() { once.gone(cancel) })
+	r := c.newRunning(func() { once.gone(cancel) })
 	if !once.first {
 		kept, err := once.wait(c.ctx())
 		if err != nil {
@@ -104,17 +104,19 @@ func (c *call) logRun(req tranca.Request) {
 // running is a run and who is told of it.
 type running struct {
 	c    *call
-	id   tranca.ID
 	st   *stream // nil where the whole result is wanted
 	gone func()
 	once sync.Once
+	// begun is closed when it was told which sandbox it is, before which no
+	// output is told; over when that will never be.
+	begun, over chan struct{}
 
 	out, err live
 	stdin    *stdin
 }
 
-func (c *call) newRunning(id tranca.ID, gone func()) *running {
-	r := &running{c: c, id: id, gone: gone}
+func (c *call) newRunning(gone func()) *running {
+	r := &running{c: c, gone: gone, begun: make(chan struct{}), over: make(chan struct{})}
 	r.out, r.err = live{r: r}, live{r: r, stderr: true}
 	if media := eventMedia(c.r.Header.Values("Accept")); media != "" {
 		r.st = c.newStream(media, gone)
@@ -145,6 +147,7 @@ func (r *running) started(id tranca.ID) {
 	r.once.Do(func() {
 		r.c.sandbox = id
 		_ = r.st.Event(api.Event{Type: api.EventStarted, ID: id})
+		close(r.begun)
 	})
 }
 
@@ -152,6 +155,7 @@ func (r *running) failed(err error) error {
 	if r.st == nil {
 		return err
 	}
+	close(r.over)
 	r.out.seal()
 	r.err.seal()
 	return r.st.end(err)
@@ -198,6 +202,11 @@ type live struct {
 }
 
 func (l *live) Write(p []byte) (int, error) {
+	select {
+	case <-l.r.begun:
+	case <-l.r.over:
+		return 0, io.ErrClosedPipe
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.sealed {

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"tranca"
@@ -71,8 +72,45 @@ func (s *Server) Serve(ctx context.Context, grace time.Duration, listeners ...ne
 		breakOff()
 		err = errors.Join(err, h.Close())
 	}
-	s.hijacked.Wait()
+	s.calls.wait()
 	return err
+}
+
+// tally counts calls that are under way. Unlike a [sync.WaitGroup] it may be
+// waited for while further ones begin.
+type tally struct {
+	mu   sync.Mutex
+	n    int
+	none sync.Cond
+}
+
+func newTally() *tally {
+	t := &tally{}
+	t.none.L = &t.mu
+	return t
+}
+
+// begin counts one, until done is called.
+func (t *tally) begin() (done func()) {
+	t.add(1)
+	return func() { t.add(-1) }
+}
+
+func (t *tally) add(n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.n += n; t.n == 0 {
+		t.none.Broadcast()
+	}
+}
+
+// wait returns when none is under way.
+func (t *tally) wait() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for t.n > 0 {
+		t.none.Wait()
+	}
 }
 
 // watchSocket tells when nobody can reach the socket any more.

@@ -63,7 +63,7 @@ type Server struct {
 	// follows: streams of output, watches, ports.
 	stopping context.Context
 	stop     context.CancelFunc
-	hijacked sync.WaitGroup
+	calls    *tally
 }
 
 // New makes a server. The error wraps [tranca.ErrInvalid].
@@ -87,7 +87,7 @@ func New(cfg Config) (*Server, error) {
 	s := &Server{
 		cfg: cfg, uid: os.Geteuid(), key: sha256.Sum256([]byte(cfg.Key)),
 		fixed: map[string]http.Handler{}, bodies: budget{most: cfg.MaxBodies},
-		answers: newStore(time.Now), counted: newRequests(),
+		answers: newStore(time.Now), counted: newRequests(), calls: newTally(),
 	}
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	s.routes()

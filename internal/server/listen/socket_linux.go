@@ -174,15 +174,16 @@ func (s *Socket) Check() error {
 	return nil
 }
 
-// Close stops listening and removes the file, if it is still ours. The lock
-// goes last, so that the next server finds nothing of this one. Idempotent.
+// Close removes the file, if it is still ours, and stops listening. The file
+// goes first, because its number may be given to another one as soon as nobody
+// listens; the lock goes last, so that the next server finds nothing of this
+// one. Idempotent.
 func (s *Socket) Close() error {
 	s.closing.Do(func() {
-		s.closed = s.Listener.Close()
 		if s.Check() == nil {
-			s.closed = errors.Join(s.closed, os.Remove(s.path))
+			s.closed = os.Remove(s.path)
 		}
-		s.closed = errors.Join(s.closed, s.lock.Close())
+		s.closed = errors.Join(s.closed, s.Listener.Close(), s.lock.Close())
 	})
 	return s.closed
 }

@@ -121,17 +121,17 @@ func TestTwoServers(t *testing.T) {
 // TestStale shows that the socket of a dead server is taken over.
 func TestStale(t *testing.T) {
 	path := place(t)
-	dead := open(t, path)
+	dead, err := Unix(path)
+	if err != nil {
+		t.Fatal(err)
+	}
 	// As after a kill: the file is there, and nobody listens or holds the lock.
 	dead.Listener.Close()
 	dead.lock.Close()
 	if _, err := os.Lstat(path); err != nil {
 		t.Fatal(err)
 	}
-	s := open(t, path)
-	// The dead one does not take the file of the next along.
-	_ = dead.Close()
-	if err := s.Check(); err != nil {
+	if err := open(t, path).Check(); err != nil {
 		t.Error(err)
 	}
 }
