@@ -123,16 +123,20 @@ func (e *Engine) Session(ctx context.Context, id tranca.ID) (*Session, error) {
 // of them can give it back together with the policy that it was made by, and
 // without that its limits can't be kept; so at best they know what became of it.
 func (e *Engine) stranger(ctx context.Context, id tranca.ID) error {
+	gone := false
 	for _, b := range e.cfg.Backends.All() {
 		sb, err := b.Attach(ctx, id)
 		switch {
 		case err == nil && sb != nil:
 			return fmt.Errorf("%w: sandbox %s is alive on backend %s, but the policy it was made by is not known any more", tranca.ErrUnsupported, id, b.Name())
 		case errors.Is(err, tranca.ErrGone):
-			return err
+			gone = true // if it ever was: the backend can't know
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		}
+	}
+	if gone {
+		return fmt.Errorf("%w: sandbox %s is not of those that were made here of late; those of an earlier server ended with it", tranca.ErrGone, id)
 	}
 	return fmt.Errorf("%w: sandbox %s", tranca.ErrNotFound, id)
 }
