@@ -126,12 +126,18 @@ def test_a_key(program: str, home: Path, folder: Path) -> None:
 
 
 def listening(server: Server) -> int:
-    """Return the port at which a server listens."""
-    rows = Path(f"/proc/{server.process.pid}/net/tcp").read_text().splitlines()[1:]
-    sockets = {fd[8:-1] for fd in server.fds() if fd.startswith("socket:")}
-    ports = [int(r.split()[1].split(":")[1], 16) for r in rows if r.split()[3] == "0A" and r.split()[9] in sockets]
-    assert len(ports) == 1
-    return ports[0]
+    """Return the port at which a server listens, which is a moment after it does at its socket."""
+    found: list[int] = []
+
+    def look() -> bool:
+        rows = Path(f"/proc/{server.process.pid}/net/tcp").read_text().splitlines()[1:]
+        own = {fd[8:-1] for fd in server.fds() if fd.startswith("socket:")}
+        fields = [row.split() for row in rows]
+        found[:] = [int(f[1].split(":")[1], 16) for f in fields if f[3] == "0A" and f[9] in own]
+        return len(found) == 1
+
+    wait_for(look)
+    return found[0]
 
 
 def test_times_are_of_now(sandbox: Sandbox) -> None:
