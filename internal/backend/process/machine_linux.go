@@ -22,6 +22,11 @@ import (
 // runs: a program that fills it and cleans up between two looks goes unseen.
 const sampleEvery = 100 * time.Millisecond
 
+// firstLook is how long after a Begin the first look is taken. Most programs end
+// before that, and a look would cost them the time that it takes; Observe looks
+// at their end.
+const firstLook = 10 * time.Millisecond
+
 // quietLooks is how many looks without a process put the watch to sleep.
 const quietLooks = 20
 
@@ -149,7 +154,7 @@ func (b *box) run() {
 			return
 		case <-begun:
 			b.quiet = 0
-			timer.Reset(time.Millisecond)
+			timer.Reset(firstLook)
 		case _, ok := <-oom:
 			if !ok {
 				oom = nil
