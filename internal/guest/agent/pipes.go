@@ -21,7 +21,7 @@ const (
 	// Reads start small, since most programs print little, and grow while they
 	// fill the buffer.
 	firstRead = 8 << 10
-	mostRead  = 128 << 10
+	mostRead  = wire.MaxPayload - message.MaxDataPrefix
 	// After floodReads reads that followed each other within quiet, a pump lets
 	// output gather before each read that is not behind: a wake for every few
 	// KiB costs more than it carries.
