@@ -35,7 +35,7 @@ func badFlag(c *cli.Command, path string, err error) error {
 		if near := nearestFlag(c, name); near != "" {
 			message += fmt.Sprintf("; did you mean %s?", near)
 		}
-		if c.Name == "run" {
+		if c.Name == "run" || c.Name == "exec" {
 			message += "\n(flags for the program stand after --)"
 		}
 		return &usageError{path, message}

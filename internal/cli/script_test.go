@@ -126,7 +126,7 @@ func runScripts(t *testing.T, dir string, env ...string) {
 			return os.Chmod(e.WorkDir, 0o755)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"status": status, "interrupt": interrupt, "setid": setID,
+			"status": status, "interrupt": interrupt, "setid": setID, "server": serveScript,
 		},
 		UpdateScripts: os.Getenv("UPDATE_SCRIPTS") != "",
 	})
@@ -162,6 +162,35 @@ func setID(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("ID", strings.TrimSpace(ts.ReadFile(args[0])))
 }
 
+// serveScript starts a server, which the script's commands then speak to. It is
+// stopped at the script's end, and must leave nothing then.
+func serveScript(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 0 {
+		ts.Fatalf("usage: server")
+	}
+	folder, err := os.MkdirTemp("", "tranca") // a socket's path must be short
+	ts.Check(err)
+	ts.Defer(func() { os.RemoveAll(folder) })
+	socket := filepath.Join(folder, "s")
+	cmd := exec.Command("tranca", "serve", "--socket", socket, "--grace", "1s", "--log-level", "error")
+	cmd.Env = append(os.Environ(), "REAL="+ts.Getenv("REAL"), "WORK="+ts.Getenv("WORK"))
+	out, err := cmd.StdoutPipe()
+	ts.Check(err)
+	var log strings.Builder
+	cmd.Stderr = &log
+	ts.Check(cmd.Start())
+	ts.Defer(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		if err := cmd.Wait(); err != nil {
+			ts.Fatalf("the server ended with %v: %s", err, log.String())
+		}
+	})
+	if line, err := readLine(out); err != nil || !strings.Contains(line, socket) {
+		ts.Fatalf("the server says %q, %v", line, err)
+	}
+	ts.Setenv("TRANCA_SERVER", socket)
+}
+
 // interrupt runs a command whose first output says that it is under way, sends
 // it signals, and checks how it ends: interrupt INT,INT 130 tranca run ...
 func interrupt(ts *testscript.TestScript, neg bool, args []string) {
@@ -172,7 +201,8 @@ func interrupt(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	cmd := exec.Command(args[2], args[3:]...)
 	cmd.Dir = ts.MkAbs(".")
-	cmd.Env = append(os.Environ(), "WORK="+ts.Getenv("WORK"), "PATH="+ts.Getenv("PATH"), "REAL="+ts.Getenv("REAL"))
+	cmd.Env = append(os.Environ(), "WORK="+ts.Getenv("WORK"), "PATH="+ts.Getenv("PATH"), "REAL="+ts.Getenv("REAL"),
+		"TRANCA_SERVER="+ts.Getenv("TRANCA_SERVER"))
 	stdout, err := cmd.StdoutPipe()
 	ts.Check(err)
 	var stderr strings.Builder

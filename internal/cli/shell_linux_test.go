@@ -188,3 +188,18 @@ func TestAShellInASandboxOfItsOwn(t *testing.T) {
 		t.Errorf("%d sandboxes are kept", n)
 	}
 }
+
+func TestASecondInterruptKills(t *testing.T) {
+	s := serveReal(t)
+	d := atTerminal(t, s.env(), "exec", string(s.sandbox(t).ID()), "--", "python3", "-c", `
+import os, signal, time
+signal.signal(signal.SIGINT, lambda *a: os.write(1, b"caught\n"))
+print("begun", flush=True)
+while True: time.sleep(3600)`)
+	d.see("begun")
+	d.write("\x03")
+	d.see("caught")
+	d.write("\x03")
+	d.ends(137)
+	d.see("ended by SIGKILL")
+}
