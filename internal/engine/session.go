@@ -202,6 +202,9 @@ func (e *Engine) makeBox(ctx context.Context, id tranca.ID, p plan) (*box, error
 	return e.create(ctx, id, p)
 }
 
+// Done is closed when the session has ended, before its sandbox is destroyed.
+func (s *Session) Done() <-chan struct{} { return s.life.Done() }
+
 // ID names the session's sandbox.
 func (s *Session) ID() tranca.ID { return s.box.sb.ID() }
 

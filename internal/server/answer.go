@@ -2,6 +2,7 @@ package server
 
 import (
 	"bufio"
+	"fmt"
 	"net"
 	"net/http"
 	"strconv"
@@ -45,6 +46,9 @@ func (a *answer) Write(p []byte) (int, error) {
 	a.push()
 	n, err := a.ResponseWriter.Write(p)
 	a.n += int64(n)
+	if err != nil {
+		err = fmt.Errorf("%w: %w", errClientGone, err) // no fault of the server
+	}
 	return n, err
 }
 

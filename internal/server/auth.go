@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"tranca/internal/api"
@@ -58,6 +59,7 @@ func (s *Server) right(key string) bool {
 func (s *Server) keyInAddress(r *http.Request) bool {
 	for pair := range strings.SplitSeq(r.URL.RawQuery, "&") {
 		name, value, _ := strings.Cut(pair, "=")
+		name, value = unescaped(name), unescaped(value)
 		for _, k := range keyNames {
 			if strings.EqualFold(name, k) {
 				return true
@@ -68,4 +70,13 @@ func (s *Server) keyInAddress(r *http.Request) bool {
 		}
 	}
 	return false
+}
+
+// unescaped is text as a query means it; what can't be read is refused later.
+func unescaped(text string) string {
+	// A plus is one in a key, whatever it stands for in a query.
+	if plain, err := url.PathUnescape(text); err == nil {
+		return plain
+	}
+	return text
 }

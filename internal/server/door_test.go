@@ -67,6 +67,8 @@ func TestKeys(t *testing.T) {
 		"in the address":  {"/v1/info?key=" + testKey, nil, "address"},
 		"as api_key":      {"/v1/info?api_key=x", nil, "address"},
 		"by another name": {"/v1/info?q=" + testKey, bearer("Bearer " + testKey), "address"},
+		"escaped":         {"/v1/info?q=%30" + testKey[1:], bearer("Bearer " + testKey), "address"},
+		"escaped name":    {"/v1/info?%6bey=x", nil, "address"},
 		"both":            {"/v1/info?access_token=" + testKey, bearer("Bearer " + testKey), "address"},
 	} {
 		r := w.byTCP("GET", tc.path, tc.header)

@@ -136,3 +136,21 @@ func TestEndlessUpload(t *testing.T) {
 	w.want(204, "DELETE", at(box, "", "/work/a"), nil)
 	w.want(200, "PUT", at(box, "/content", "/work/a"), strings.NewReader("x"))
 }
+
+// TestUnreadDownload shows that a client which goes away in the middle is no
+// fault of the server.
+func TestUnreadDownload(t *testing.T) {
+	w := start(t)
+	box := w.create()
+	w.want(200, "PUT", at(box, "/content", "/work/large"), io.LimitReader(endless{}, 16<<20))
+	c := w.dial()
+	c.write("GET " + at(box, "/content", "/work/large") + " HTTP/1.1\r\nHost: t\r\n\r\n")
+	if _, err := c.r.ReadByte(); err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+	eventually(t, "the call is over", func() bool { return strings.Contains(w.log.String(), `"call":"readFile"`) })
+	if log := w.log.String(); strings.Contains(log, `"ERROR"`) || strings.Contains(log, "/work/large") {
+		t.Error(log)
+	}
+}

@@ -41,14 +41,16 @@ func connectPort(c *call) error {
 	defer conn.Close()
 	c.w.status = http.StatusSwitchingProtocols
 	// The server no longer knows of the connection, so that it is closed here
-	// when the server stops.
-	defer context.AfterFunc(c.s.stopping, func() { conn.Close() })()
+	// when the server stops. Both ends are: a program that takes nothing would
+	// hold up the server otherwise.
+	breakOff := func() { conn.Close(); inner.Close() }
+	defer context.AfterFunc(c.s.stopping, breakOff)()
 	head := "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: " + api.UpgradePort +
 		"\r\n" + api.HeaderRequestID + ": " + c.id + "\r\n\r\n"
 	if _, err := io.WriteString(conn, head); err != nil {
 		return nil // nobody is there
 	}
-	c.w.n, c.body.n = bridge(conn, rw.Reader, inner, halfOpen)
+	c.w.n, c.body.n = bridge(conn, rw.Reader, inner, halfOpen, s.Done())
 	return nil
 }
 
@@ -68,18 +70,20 @@ func hasToken(all []string, want string) bool {
 }
 
 // halfOpen is how long a connection of which the client has ended its side may
-// carry nothing: it may as well have gone, which can't be told apart.
+// carry nothing, and how long either end may take nothing of what waits for it:
+// the client may as well have gone, which can't be told apart.
 const halfOpen = 5 * time.Minute
 
-// bridge copies both ways until both have ended, or one broke. What the client
-// has sent ahead stands in early.
-func bridge(conn net.Conn, early *bufio.Reader, inner tranca.PortConn, halfOpen time.Duration) (out, in int64) {
+// bridge copies both ways until both have ended, or one broke, or over is closed:
+// of the end of a sandbox, who neither reads nor sends hears nothing else. What
+// the client has sent ahead stands in early.
+func bridge(conn net.Conn, early *bufio.Reader, inner tranca.PortConn, halfOpen time.Duration, over <-chan struct{}) (out, in int64) {
 	breakOff := func() { conn.Close(); inner.Close() }
+	down, up := &progress{Writer: conn}, &progress{Writer: inner}
+	defer watchBridge(down, up, halfOpen, over, breakOff)()
 	var both sync.WaitGroup
-	watched := &progress{Writer: conn}
 	both.Go(func() {
-		n, err := copyAll(watched, inner)
-		out = n
+		_, err := copyAll(down, inner)
 		if err == nil {
 			err = closeWrite(conn)
 		}
@@ -87,53 +91,60 @@ func bridge(conn net.Conn, early *bufio.Reader, inner tranca.PortConn, halfOpen 
 			breakOff()
 		}
 	})
-	n, err := copyAll(inner, early)
-	in = n
+	_, err := copyAll(up, early)
 	if err == nil {
 		err = inner.CloseWrite()
 	}
 	if err != nil {
 		breakOff()
 	}
-	stop := watched.expect(halfOpen, breakOff)
+	up.ended.Store(true)
 	both.Wait()
-	stop()
-	return out, in
+	return down.n.Load(), up.n.Load()
 }
 
-// progress counts what is written.
+// progress counts what is written in one direction.
 type progress struct {
 	io.Writer
-	n atomic.Int64
+	n       atomic.Int64
+	writing atomic.Bool
+	ended   atomic.Bool
 }
 
 func (p *progress) Write(b []byte) (int, error) {
+	p.writing.Store(true)
+	defer p.writing.Store(false)
 	n, err := p.Writer.Write(b)
 	p.n.Add(int64(n))
 	return n, err
 }
 
-// expect calls f once nothing was written for so long.
-func (p *progress) expect(every time.Duration, f func()) (stop func()) {
-	over := make(chan struct{})
+// watchBridge breaks a connection off when over is closed, or when nothing went
+// for so long though an end has something to take, or the client has ended its
+// side. It goes on until stop is called.
+func watchBridge(down, up *progress, halfOpen time.Duration, over <-chan struct{}, breakOff func()) (stop func()) {
+	ended := make(chan struct{})
 	go func() {
-		tick := time.NewTicker(every)
+		tick := time.NewTicker(halfOpen)
 		defer tick.Stop()
-		for last := p.n.Load(); ; {
+		for last := int64(-1); ; {
 			select {
+			case <-ended:
+				return
 			case <-over:
+				breakOff()
 				return
 			case <-tick.C:
 			}
-			if now := p.n.Load(); now != last {
-				last = now
-				continue
+			now := down.n.Load() + up.n.Load()
+			if now == last && (down.writing.Load() || up.writing.Load() || up.ended.Load()) {
+				breakOff()
+				return
 			}
-			f()
-			return
+			last = now
 		}
 	}()
-	return func() { close(over) }
+	return func() { close(ended) }
 }
 
 func closeWrite(conn net.Conn) error {

@@ -81,6 +81,46 @@ func TestPortEnds(t *testing.T) {
 	open[1].closed()
 }
 
+// TestUnreadPortEnds shows that connections of which an end takes nothing stay no
+// longer than their sandbox, and not for ever in one that lives.
+func TestUnreadPortEnds(t *testing.T) {
+	for name, tc := range map[string]struct {
+		byProgram, goes bool
+		patience        time.Duration
+	}{
+		"client, sandbox ends":  {false, false, time.Hour},
+		"program, sandbox ends": {true, false, time.Hour},
+		"client, goes on":       {false, false, 20 * time.Millisecond},
+		"program, client gone":  {true, true, 20 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			outer, client := net.Pipe()
+			defer client.Close()
+			inner, program := net.Pipe()
+			defer program.Close()
+			over, done := make(chan struct{}), make(chan struct{})
+			go func() {
+				bridge(outer, bufio.NewReader(outer), portConn{inner}, tc.patience, over)
+				close(done)
+			}()
+			from := program
+			if tc.byProgram {
+				from = client
+			}
+			if _, err := from.Write([]byte("never read")); err != nil {
+				t.Fatal(err)
+			}
+			if tc.goes {
+				client.Close()
+			}
+			if tc.patience == time.Hour {
+				close(over)
+			}
+			<-done
+		})
+	}
+}
+
 // TestHalfOpen shows that a connection of which nothing is heard any more does
 // not stay for ever.
 func TestHalfOpen(t *testing.T) {
@@ -90,7 +130,7 @@ func TestHalfOpen(t *testing.T) {
 	client.Close() // as one that has gone
 	done := make(chan struct{})
 	go func() {
-		bridge(outer, bufio.NewReader(outer), portConn{inner}, 20*time.Millisecond)
+		bridge(outer, bufio.NewReader(outer), portConn{inner}, 20*time.Millisecond, nil)
 		close(done)
 	}()
 	<-done
