@@ -1,23 +1,18 @@
 // Command answer runs Python on this user's server: tranca serve.
 package main
 
-import (
-	"context"
-	"fmt"
-	"os"
-
-	"tranca"
-	"tranca/client"
-)
+import "context"
+import "os"
+import "tranca"
+import "tranca/client"
 
 func main() {
-	code := "import os; print('answer', 6*7, 'in', os.uname().nodename)"
+	req := tranca.Request{Code: "import os; print('answer', 6*7, 'in', os.uname().nodename)", Stdout: os.Stdout}
 	c, err := client.New()
 	if err == nil {
-		_, err = c.Run(context.Background(), tranca.Request{Code: code, Stdout: os.Stdout})
+		_, err = c.Run(context.Background(), req)
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+		panic(err)
 	}
 }

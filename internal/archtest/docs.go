@@ -19,6 +19,7 @@ var (
 	makeTarget   = regexp.MustCompile(`(?m)\bmake ([a-z][a-z-]*)`)
 	hostileTest  = regexp.MustCompile(`\b(process|hostiletest)\.TestHostile`)
 	rowID        = regexp.MustCompile(`\b[A-Z]{2,3}-[0-9]{2}\b`)
+	subcommand   = regexp.MustCompile(`^[a-z]+$`)
 	notInSlug    = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
@@ -105,19 +106,24 @@ func CheckRows(d Doc, tests Tests) []string {
 }
 
 // CheckCommands returns a line for each command of tranca in a document whose
-// subcommand or flag there is not. help returns the help of a subcommand, or
-// false.
+// subcommand or flag there is not. help returns the help of a subcommand, which
+// may be of two words, or false.
 func CheckCommands(d Doc, help func(sub string) (string, bool)) []string {
 	var bad []string
 	for _, command := range Commands(d.Text) {
 		words := shellWords(command)
-		if len(words) < 2 || !regexp.MustCompile(`^[a-z]+$`).MatchString(words[1]) {
+		if len(words) < 2 || !subcommand.MatchString(words[1]) {
 			continue // "tranca" alone, or a placeholder
 		}
 		text, ok := help(words[1])
 		if !ok {
 			bad = append(bad, fmt.Sprintf("%s: %q: there is no command %s", d.Name, command, words[1]))
 			continue
+		}
+		if len(words) > 2 && subcommand.MatchString(words[2]) {
+			if below, ok := help(words[1] + " " + words[2]); ok {
+				text = below
+			}
 		}
 		for _, w := range words[2:] {
 			if w == "--" || w == "|" || w == ">" || w == "&&" {

@@ -153,7 +153,7 @@ func TestDocumentCommands(t *testing.T) {
 		if text, ok := known[sub]; ok {
 			return text, text != ""
 		}
-		out, err := exec.Command(tranca, sub, "--help").Output()
+		out, err := exec.Command(tranca, append(strings.Fields(sub), "--help")...).Output()
 		if err != nil || !strings.Contains(string(out), "tranca "+sub) {
 			out = nil
 		}
@@ -226,11 +226,12 @@ func TestReadmeJSON(t *testing.T) {
 }
 
 // What lies below /work on somebody's machine has no place in these documents;
-// the sandbox's own folder is called /work and nothing below it is named.
+// the sandbox's own folder is called /work, and below it only the folder for
+// images is named.
 func TestDocumentsNameNoMachine(t *testing.T) {
 	for _, name := range []string{"README.md", "docs/SECURITY.md", "docs/ARCHITECTURE.md", "docs/PRINCIPLES.md"} {
 		for i, line := range strings.Split(string(read(t, name)), "\n") {
-			if strings.Contains(line, "/work/") {
+			if strings.Contains(strings.ReplaceAll(line, "`/work/out`", ""), "/work/") {
 				t.Errorf("%s:%d: %s", name, i+1, line)
 			}
 		}
