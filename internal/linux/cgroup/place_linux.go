@@ -71,7 +71,9 @@ func (p place) write(file, value string) error {
 
 // read reads a control file anew: an open v1 cgroup.procs goes on showing
 // what it showed before.
-func (p place) read(file string) (string, error) {
+func (p place) read(file string) (string, error) { return p.readBy(file, readAll) }
+
+func (p place) readBy(file string, all func(fd int) (string, error)) (string, error) {
 	name := path.Join(p.path, file)
 	for {
 		fd, err := unix.Openat(int(p.dir.Fd()), name, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
@@ -81,7 +83,7 @@ func (p place) read(file string) (string, error) {
 		if err != nil {
 			return "", p.fail("open", file, err)
 		}
-		text, err := readAll(fd)
+		text, err := all(fd)
 		unix.Close(fd)
 		if err != nil {
 			return "", p.fail("read", file, err)
@@ -109,9 +111,21 @@ func readAll(fd int) (string, error) {
 	}
 }
 
+// readCounter reads a file that the kernel shows in one piece: where that ends
+// with a line within the buffer it is all, and to ask for the end is a call too
+// many. A cgroup.procs comes in pieces, and may end a line in each.
+func readCounter(fd int) (string, error) {
+	var buf [4096]byte
+	n, err := unix.Pread(fd, buf[:], 0)
+	if err == nil && n > 0 && n < len(buf) && buf[n-1] == '\n' {
+		return string(buf[:n]), nil
+	}
+	return readAll(fd)
+}
+
 // number reads a file that holds one number.
 func (p place) number(file string) (int64, error) {
-	text, err := p.read(file)
+	text, err := p.readBy(file, readCounter)
 	if err != nil {
 		return 0, err
 	}
@@ -125,7 +139,7 @@ func (p place) number(file string) (int64, error) {
 // value reads one key of a flat keyed file; a key that the kernel does not
 // know yet counts nothing.
 func (p place) value(file, key string) (int64, error) {
-	text, err := p.read(file)
+	text, err := p.readBy(file, readCounter)
 	if err != nil {
 		return 0, err
 	}
