@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -128,7 +127,7 @@ func (s *Session) start(ctx context.Context, place *program, r StartRequest, env
 		s: s, req: r, place: place, done: make(chan struct{}), started: time.Now(),
 		out: newOutput(s.box.plan.policy.Limits.Output.Size, s.e.cfg.FollowGrace),
 	}
-	p.req.Args, p.req.Env = slices.Clone(r.Args), maps.Clone(r.Env)
+	p.req.Args, p.req.Env = slices.Clone(r.Args), nil // the environment may be large, and hold secrets
 	cmd := tranca.Command{
 		Args: p.req.Args, Env: env, Dir: r.Dir, Stdout: sink{p.out, stdout}, Stderr: sink{p.out, stderr},
 	}

@@ -367,6 +367,21 @@ func TestEndedProcessesAreForgotten(t *testing.T) {
 	}
 }
 
+// TestArgumentsAreForgotten: of programs that have ended no more than a MiB of
+// arguments is kept, but the last one in any case.
+func TestArgumentsAreForgotten(t *testing.T) {
+	w := setup(t, fake.Options{}, nil)
+	s := openSession(t, w, tranca.Narrowing{})
+	large := strings.Repeat("x", 100<<10)
+	for range 4 {
+		ends(t, start(t, s, words("exit", "0", large, large, large, large)), exited(0))
+	}
+	ends(t, start(t, s, words("exit", "0")), exited(0))
+	if all := s.Processes(""); len(all) != 3 || all[0].ID != "p3" {
+		t.Errorf("%d are kept", len(all))
+	}
+}
+
 func TestBadStarts(t *testing.T) {
 	w := setup(t, fake.Options{}, func(c *engine.Config) {
 		c.MaxProcesses = 2

@@ -13,7 +13,8 @@ import (
 const (
 	// maxEnded is how many ended processes are kept in a session.
 	maxEnded = 64
-	// maxEndedBytes bounds what is kept of their output, all together.
+	// maxEndedBytes bounds what is kept of their output, all together, and of
+	// their arguments.
 	maxEndedBytes = 1 << 20
 )
 
@@ -34,12 +35,14 @@ func (s *Session) retire(p *Process) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ended++
+	s.endedArgs += p.argBytes()
 	p.over = true
 	s.list = slices.DeleteFunc(s.list, func(o *Process) bool {
-		if !o.over || s.ended <= maxEnded {
+		if !o.over || o == p || s.ended <= maxEnded && s.endedArgs <= maxEndedBytes {
 			return false
 		}
 		s.ended--
+		s.endedArgs -= o.argBytes()
 		return true
 	})
 	var kept int64
@@ -56,6 +59,13 @@ func (s *Session) retire(p *Process) {
 	}
 }
 
+func (p *Process) argBytes() (n int) {
+	for _, a := range p.req.Args {
+		n += len(a)
+	}
+	return n
+}
+
 // releaseReaders lets no program that is about to end wait for its readers.
 func (s *Session) releaseReaders() {
 	s.mu.Lock()
@@ -68,8 +78,8 @@ func (s *Session) releaseReaders() {
 }
 
 // Processes returns what is known of the programs that were started by Start,
-// oldest first: those that run and the last 64 that have ended. With a tag,
-// only those that have it.
+// oldest first: those that run and the last 64 that have ended, or fewer where
+// their arguments take more than 1 MiB. With a tag, only those that have it.
 func (s *Session) Processes(tag string) []tranca.ProcessInfo {
 	s.mu.Lock()
 	list := slices.Clone(s.list)

@@ -28,6 +28,8 @@ type programs struct {
 	list  []*Process // oldest first
 	last  int        // the number of the latest
 	ended int        // of those in list
+	// endedArgs is what their arguments take, in bytes.
+	endedArgs int
 }
 
 // program is one place among the programs of a session.

@@ -37,7 +37,10 @@ type process struct {
 	err  error
 }
 
+// newProcess keeps nothing of the command that only its start needs: programs
+// that have ended are remembered.
 func newProcess(sb *sandbox, cmd tranca.Command) *process {
+	cmd.Args, cmd.Env = nil, nil
 	return &process{sb: sb, cmd: cmd, hurried: make(chan struct{}), done: make(chan struct{})}
 }
 
