@@ -247,3 +247,27 @@ func FuzzEvent(f *testing.F) {
 		}
 	})
 }
+
+// TestHeadedOutput shows that output with room in front becomes the same bytes,
+// in both forms, and is let out unless more comes.
+func TestHeadedOutput(t *testing.T) {
+	for _, frames := range []bool{true, false} {
+		for _, data := range []string{"x", "text\n", "\xff\x00", strings.Repeat("y", MaxData+1)} {
+			var want, got bytes.Buffer
+			flushed := 0
+			w := NewEventWriter(&got, frames, func() error { flushed++; return nil })
+			headed := append(bytes.Repeat([]byte("h"), OutputHeadroom), data...)
+			err := errors.Join(NewEventWriter(&want, frames, nil).Output(true, []byte(data)), w.HeadedOutput(true, headed, false))
+			if err != nil || !bytes.Equal(got.Bytes(), want.Bytes()) || flushed == 0 {
+				t.Errorf("frames %v, %.10q: %d bytes instead of %d, let out %d times, %v", frames, data, got.Len(), want.Len(), flushed, err)
+			}
+		}
+	}
+	flushed := 0
+	w := NewEventWriter(io.Discard, true, func() error { flushed++; return nil })
+	for i, more := range []bool{true, true, false} {
+		if err := w.HeadedOutput(false, make([]byte, OutputHeadroom+1), more); err != nil || flushed != i/2 {
+			t.Errorf("piece %d: let out %d times, %v", i, flushed, err)
+		}
+	}
+}
