@@ -21,8 +21,8 @@ type programs struct {
 	// cleaning is closed when a kill of everything is over. Nothing is started
 	// meanwhile: it would be killed too.
 	cleaning chan struct{}
-	// owed says that a run has ended beside others: what it may have left is
-	// killed as soon as nothing else runs.
+	// owed says that a run has ended beside others, or a program was stopped:
+	// what it may have left is killed as soon as nothing else runs.
 	owed bool
 
 	list  []*Process // oldest first
@@ -126,6 +126,7 @@ func (p *program) kill(ctx context.Context, proc tranca.Process) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(signalTime, p.s.e.cfg.CloseTimeout))
 	defer cancel()
+	p.s.owe(true) // what has left the group is killed when nothing else runs
 	group := proc.SignalGroup(ctx, tranca.SIGKILL)
 	if err := proc.Signal(ctx, tranca.SIGKILL); err != nil && !ended(err) {
 		return err

@@ -46,33 +46,47 @@ func TestRunBesideAProcess(t *testing.T) {
 	}
 }
 
-// TestWhatARunLeftBesideOthers is killed when nothing else runs any more.
-func TestWhatARunLeftBesideOthers(t *testing.T) {
+// TestWhatIsLeftBesideOthers, by a run or by a program whose time was over, is
+// killed when nothing else runs any more.
+func TestWhatIsLeftBesideOthers(t *testing.T) {
 	w := setup(t, fake.Options{}, nil)
-	s := openSession(t, w, tranca.Narrowing{})
-	p := start(t, s, engine.StartRequest{Args: []string{"cat"}, Stdin: true})
-	in(t, s, command("beat", "heart"))
-	beats := func() string {
-		r, err := s.Files().Read(t.Context(), "heart", 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer r.Close()
-		b, err := io.ReadAll(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(b)
+	for name, leave := range map[string]func(*engine.Session){
+		"run": func(s *engine.Session) { in(t, s, command("beat", "heart")) },
+		"process": func(s *engine.Session) {
+			q := start(t, s, engine.StartRequest{Args: []string{"beat", "heart", "60"}, Wall: 100 * time.Millisecond})
+			ends(t, q, ended(tranca.EndWall))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := opens(t, w, engine.OpenOptions{})
+			p := start(t, s, engine.StartRequest{Args: []string{"cat"}, Stdin: true})
+			leave(s)
+			if err := p.CloseStdin(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			ends(t, p, exited(0))
+			before := beats(t, s)
+			time.Sleep(50 * time.Millisecond)
+			if after := beats(t, s); after != before {
+				t.Errorf("it beats: %q, %q", before, after)
+			}
+		})
 	}
-	if err := p.CloseStdin(t.Context()); err != nil {
+}
+
+// beats is what the program "beat" has written.
+func beats(t *testing.T, s *engine.Session) string {
+	t.Helper()
+	r, err := s.Files().Read(t.Context(), "heart", 0)
+	if err != nil {
 		t.Fatal(err)
 	}
-	ends(t, p, exited(0))
-	before := beats()
-	time.Sleep(50 * time.Millisecond)
-	if after := beats(); after != before {
-		t.Errorf("it beats: %q, %q", before, after)
+	defer r.Close()
+	b, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
 	}
+	return string(b)
 }
 
 // TestUnstoppableBesideOthers: a program that can't be ended while others run

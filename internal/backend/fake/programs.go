@@ -326,7 +326,8 @@ func deaf(p *proc, _ []string) int {
 	return 0
 }
 
-// leave leaves a child behind that goes on writing to a file.
+// leave leaves a child behind that goes on writing to a file, and itself goes on
+// for some seconds.
 func leave(p *proc, a []string) int { return leaveOne(p, a, false) }
 
 // beat leaves one that has left the process group.
@@ -353,5 +354,7 @@ func leaveOne(p *proc, a []string, outside bool) int {
 	case <-p.dying:
 		p.check()
 	}
-	return say(p, "beating")
+	code := say(p, "beating")
+	p.sleep(seconds(a, 1))
+	return code
 }
