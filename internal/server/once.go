@@ -16,7 +16,7 @@ import (
 const (
 	// rememberTime is how long an answer is remembered after it was given.
 	rememberTime = 10 * time.Minute
-	maxKeys      = 4096
+	maxKeys      = 2048
 	maxKept      = 4 << 20 // bytes of all answers
 	maxAnswer    = 1 << 20 // bytes of one
 	maxKey       = 255

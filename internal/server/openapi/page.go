@@ -29,7 +29,7 @@ A request never carries a policy. It names one of the operator's profiles and ma
 
 Bodies are JSON unless a call says otherwise. They are read strictly: unknown, repeated and missing fields, null, text that is no Unicode, and unknown parameters are ` + "`invalid`" + `, and the answer names the nearest right name. A body has at most 1 MiB, that of a run 80 MiB; files and archives have no bound but that of the sandbox's space. Times are in milliseconds, sizes in bytes.
 
-With the header ` + "`Idempotency-Key`" + ` a run or a creation is done once: the same key with the same body answers within 10 minutes what the first one did, also while it is under way (the last 4,096 keys are remembered, and 4 MiB of answers; where the answer was forgotten, it is told that the request was done); with another body it is a ` + "`conflict`" + `. A request that failed may be tried again with its key. A body of frames whose standard input comes with it is never the same as another.
+With the header ` + "`Idempotency-Key`" + ` a run or a creation is done once: the same key with the same body answers within 10 minutes what the first one did, also while it is under way (the last 2,048 keys are remembered, and 4 MiB of answers; where the answer was forgotten, it is told that the request was done); with another body it is a ` + "`conflict`" + `. A request that failed may be tried again with its key. A body of frames whose standard input comes with it is never the same as another.
 
 Each answer has a header ` + "`X-Request-Id`" + `, which the server's log has too.
 
