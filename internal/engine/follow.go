@@ -30,10 +30,13 @@ type output struct {
 	readers []*Follower
 	ended   bool
 	changed signal
+	// over is closed when a stream has had more than is kept of it.
+	over     chan struct{}
+	overOnce sync.Once
 }
 
 func newOutput(keep int64, grace time.Duration) *output {
-	o := &output{grace: grace}
+	o := &output{grace: grace, over: make(chan struct{})}
 	for i := range o.rings {
 		o.rings[i].max = int(keep)
 	}
@@ -57,6 +60,19 @@ func (o *output) write(which stream, p []byte) {
 		o.rings[which].add(p[:room])
 		p = p[room:]
 		o.changed.tell()
+		if r := &o.rings[which]; r.end > int64(r.max) {
+			o.overOnce.Do(func() { close(o.over) })
+		}
+	}
+}
+
+// exceeded reports whether a stream has had more than is kept of it.
+func (o *output) exceeded() bool {
+	select {
+	case <-o.over:
+		return true
+	default:
+		return false
 	}
 }
 

@@ -64,8 +64,9 @@ type Process struct {
 	terminal *tranca.TerminalSize
 }
 
-// Start starts a program that lives until it ends, its wall clock runs out, or
-// the session ends. ctx bounds the start only. Errors wrap [tranca.ErrNotFound]
+// Start starts a program that lives until it ends, its wall clock runs out, the
+// session ends, or, where the policy lets output end a run, it writes more than
+// the output bound to one stream. ctx bounds the start only. Errors wrap [tranca.ErrNotFound]
 // (no such program or folder), [tranca.ErrInvalid], [tranca.ErrRefused] (the
 // environment), [tranca.ErrBusy] (too many programs), [tranca.ErrUnsupported] (a
 // terminal) or [tranca.ErrGone].
@@ -154,7 +155,23 @@ func (s *Session) start(ctx context.Context, place *program, r StartRequest, env
 		p.mu.Unlock()
 	}
 	go p.follow()
+	if p.outputKills() {
+		go p.endByOutput()
+	}
 	return p, nil
+}
+
+// outputKills says that the policy ends a program whose output is too much.
+func (p *Process) outputKills() bool {
+	return p.s.box.plan.policy.Limits.Output.OnExceed == tranca.ExceedKill
+}
+
+func (p *Process) endByOutput() {
+	select {
+	case <-p.out.over:
+		p.stop(tranca.EndOutput)
+	case <-p.done:
+	}
 }
 
 // notStarted gives up a start, and the session where its sandbox has failed.
@@ -187,7 +204,7 @@ func (p *Process) follow() {
 	if stop == "" && closed {
 		stop = tranca.EndClosed
 	}
-	p.exit = settle(waited{exit: exit, err: err}, stop, false)
+	p.exit = settle(waited{exit: exit, err: err}, stop, p.outputKills() && p.out.exceeded())
 	p.end = time.Now()
 	if p.exit.Reason == tranca.EndError {
 		p.fault = fmt.Errorf("how the program ended is not known: %w", p.s.because(err))

@@ -367,6 +367,28 @@ func TestEndedProcessesAreForgotten(t *testing.T) {
 	}
 }
 
+// TestOutputEndsAProcess where the policy says so, and only there.
+func TestOutputEndsAProcess(t *testing.T) {
+	for _, kill := range []bool{true, false} {
+		w := setup(t, fake.Options{}, func(c *engine.Config) {
+			c.Policy.Limits.Output.Size = 10_000
+			if kill {
+				c.Policy.Limits.Output.OnExceed = tranca.ExceedKill
+			}
+		})
+		s := openSession(t, w, tranca.Narrowing{})
+		ends(t, start(t, s, words("flood", "10000")), exited(0))
+		exit, err := start(t, s, words("flood", "10000000", "stderr")).Wait(t.Context())
+		want := tranca.EndExited
+		if kill {
+			want = tranca.EndOutput
+		}
+		if err != nil || exit.Reason != want {
+			t.Errorf("%+v, %v; want %s", exit, err, want)
+		}
+	}
+}
+
 // TestArgumentsAreForgotten: of programs that have ended no more than a MiB of
 // arguments is kept, but the last one in any case.
 func TestArgumentsAreForgotten(t *testing.T) {
