@@ -96,6 +96,50 @@ func (b *box) destroy(ctx context.Context) error {
 	return fmt.Errorf("the sandbox %s was not destroyed, and a part of it may remain on the host: %w", b.sb.ID(), err)
 }
 
+// A sandbox that could not be destroyed is tried again after retryFirst, and
+// then less and less often, down to once in retryMost.
+const (
+	retryFirst = time.Second
+	retryMost  = time.Minute
+)
+
+// dismiss destroys the sandbox and gives its share back. Where it can't be
+// destroyed its share is kept until it is: what remains of it takes of the host
+// what the share stands for.
+func (b *box) dismiss(ctx context.Context, held *share) error {
+	err := b.destroy(ctx)
+	if err == nil || b.e.begin() != nil {
+		held.free()
+		return err
+	}
+	go func() {
+		defer b.e.running.Done()
+		defer held.free()
+		b.destroyLater()
+	}()
+	return err
+}
+
+// destroyLater tries until it is done or the engine ends.
+func (b *box) destroyLater() {
+	for wait := retryFirst; ; wait = min(2*wait, retryMost) {
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-b.e.life.Done():
+			timer.Stop()
+			return
+		}
+		ctx, cancel := context.WithTimeout(b.e.life, b.e.cfg.CloseTimeout)
+		err := b.sb.Close(ctx)
+		cancel()
+		if err == nil {
+			b.e.cfg.Logger.Info("a sandbox is destroyed at last", "id", b.sb.ID(), "backend", b.plan.backend.Name())
+			return
+		}
+	}
+}
+
 // usage reads the counters; what can't be read is -1.
 func (b *box) usage(ctx context.Context) (tranca.Usage, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.e.cfg.CloseTimeout)

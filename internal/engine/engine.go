@@ -190,19 +190,20 @@ func (e *Engine) runOnce(ctx context.Context, req tranca.Request, look Look) (*t
 	if err != nil {
 		return nil, err
 	}
-	defer held.free()
 	if err := e.admit(ctx); err != nil {
+		held.free()
 		return nil, err
 	}
 	defer e.flight.leave(onePlace)
-	return e.runFresh(ctx, id, p, j, look)
+	return e.runFresh(ctx, id, p, held, j, look)
 }
 
-// runFresh runs a job in a sandbox of its own.
-func (e *Engine) runFresh(ctx context.Context, id tranca.ID, p plan, j job, look Look) (*tranca.Result, error) {
+// runFresh runs a job in a sandbox of its own, and gives its share back.
+func (e *Engine) runFresh(ctx context.Context, id tranca.ID, p plan, held *share, j job, look Look) (*tranca.Result, error) {
 	before := snapshot(ctx, p.policy.Mounts)
 	b, err := e.create(ctx, id, p)
 	if err != nil {
+		held.free()
 		return nil, err
 	}
 	b.look(ctx, look.Before)
@@ -210,7 +211,7 @@ func (e *Engine) runFresh(ctx context.Context, id tranca.ID, p plan, j job, look
 	if err == nil {
 		b.look(ctx, look.After)
 	}
-	lost := b.destroy(ctx)
+	lost := b.dismiss(ctx, held)
 	if err != nil {
 		return nil, errors.Join(err, lost)
 	}

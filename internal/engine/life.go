@@ -104,8 +104,7 @@ func (s *Session) destroy(ctx context.Context) error {
 			waiting = false
 		}
 	}
-	err := s.box.destroy(ctx)
-	s.held.free()
+	err := s.box.dismiss(ctx, s.held)
 	s.endWaits()
 	s.awaitProcesses()
 	s.e.mu.Lock()

@@ -206,6 +206,30 @@ func TestNotDestroyed(t *testing.T) {
 	}
 }
 
+// TestShareOfWhatRemains is kept until the sandbox could be destroyed, and then
+// given back.
+func TestShareOfWhatRemains(t *testing.T) {
+	for name, leave := range map[string]func(*world){
+		"run": func(w *world) { w.run(t, "exit") },
+		"session": func(w *world) {
+			s := opens(t, w, engine.OpenOptions{})
+			if err := s.Close(t.Context()); err == nil {
+				t.Error("it was destroyed")
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := setup(t, fake.Options{CloseErr: func() error { return errors.New("a mount is busy") }},
+				func(c *engine.Config) { c.MaxSandboxes = 1 })
+			leave(w)
+			if n := w.Stats().Sandboxes; n != 1 {
+				t.Errorf("%d sandboxes are counted while one remains", n)
+			}
+			w.run(t, "exit")
+		})
+	}
+}
+
 func TestThousandsOfRequests(t *testing.T) {
 	w := setup(t, fake.Options{}, func(c *engine.Config) { c.MaxInFlight, c.MaxQueue = 4, 500 })
 	var ok, busy atomic.Int64
