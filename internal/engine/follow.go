@@ -18,18 +18,25 @@ const followChunk = 256 << 10
 // hurried is how long a program that is being stopped still waits for a reader.
 const hurried = 500 * time.Millisecond
 
+// firstReader is how long a program waits, once its output is as much as is
+// kept, for somebody who has just started it and is about to read.
+const firstReader = 2 * time.Second
+
 // output keeps the last bytes of both output streams of a process for replay
 // and lets any number of readers follow. It holds the program back, by blocking
 // its writes, while a reader that takes what comes would lose something; a
 // reader that takes nothing for the grace time is left behind, until it comes
-// again. Where nobody reads nothing blocks.
+// again. The first reader is waited for a little; where nobody comes nothing
+// blocks.
 type output struct {
 	mu      sync.Mutex
 	rings   [streams]ring
 	grace   time.Duration
 	readers []*Follower
-	ended   bool
-	changed signal
+	// expected stands among the readers for the first one, until it comes.
+	expected *Follower
+	ended    bool
+	changed  signal
 	// over is closed when a stream has had more than is kept of it.
 	over     chan struct{}
 	overOnce sync.Once
@@ -37,6 +44,8 @@ type output struct {
 
 func newOutput(keep int64, grace time.Duration) *output {
 	o := &output{grace: grace, over: make(chan struct{})}
+	o.expected = &Follower{o: o, took: time.Now()}
+	o.readers = []*Follower{o.expected}
 	for i := range o.rings {
 		o.rings[i].max = int(keep)
 	}
@@ -98,11 +107,14 @@ func (o *output) await(which stream, blocked time.Time) {
 		if f.left || r.end-min(f.at[which], r.end) < int64(r.max) {
 			continue
 		}
-		since := f.took
+		since, grace := f.took, o.grace
 		if since.Before(blocked) {
 			since = blocked
 		}
-		left := o.grace - now.Sub(since)
+		if f == o.expected {
+			grace = min(grace, firstReader)
+		}
+		left := grace - now.Sub(since)
 		if left <= 0 {
 			f.left = true
 			return
@@ -148,7 +160,7 @@ func (o *output) kept() (bytes int64, read bool) {
 		bytes += int64(len(o.rings[i].buf))
 	}
 	for _, f := range o.readers {
-		read = read || time.Since(f.took) < o.grace
+		read = read || f != o.expected && time.Since(f.took) < o.grace
 	}
 	return bytes, read
 }
@@ -220,7 +232,11 @@ func (o *output) follow(opts FollowOptions, busy func() func()) *Follower {
 	f.at = [streams]int64{max(opts.StdoutFrom, 0), max(opts.StderrFrom, 0)}
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.expected != nil {
+		o.readers, o.expected = nil, nil
+	}
 	o.readers = append(o.readers, f)
+	o.changed.tell()
 	return f
 }
 

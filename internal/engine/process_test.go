@@ -157,6 +157,20 @@ func TestWithoutAFollowerNothingBlocks(t *testing.T) {
 	}
 }
 
+// TestTheFirstFollowerIsWaitedFor: who starts a program and then reads it loses
+// nothing of what it wrote in between.
+func TestTheFirstFollowerIsWaitedFor(t *testing.T) {
+	w := setup(t, fake.Options{}, func(c *engine.Config) { c.Policy.Limits.Output.Size = 4096 })
+	s := openSession(t, w, tranca.Narrowing{})
+	p := start(t, s, words("flood", "3000000"))
+	time.Sleep(100 * time.Millisecond)
+	out, _, dropped := output(t, p, engine.FollowOptions{})
+	if len(out) != 3000000 || dropped != 0 {
+		t.Errorf("%d bytes, %d dropped", len(out), dropped)
+	}
+	ends(t, p, exited(0))
+}
+
 func TestFollowerThatTakesNothingIsLeftBehind(t *testing.T) {
 	w := setup(t, fake.Options{}, func(c *engine.Config) {
 		c.Policy.Limits.Output.Size = 4096
