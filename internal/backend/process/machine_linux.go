@@ -35,7 +35,7 @@ type box struct {
 	*allotment
 	stream      *net.UnixConn
 	agent       forkexec.Child
-	scratch     *os.File
+	scratch     *os.File // nil once destroyed
 	diagnosis   *os.File // what the agent wrote to stderr
 	limits      tranca.Limits
 	countsCPU   bool // CPU time is counted by the group
@@ -122,7 +122,7 @@ func (b *box) Observe(ctx context.Context) (machine.Observation, error) {
 // sampleSpace notes whether the writable space is full. The caller holds mu.
 func (b *box) sampleSpace() {
 	var st unix.Statfs_t
-	if unix.Fstatfs(int(b.scratch.Fd()), &st) != nil {
+	if b.scratch == nil || unix.Fstatfs(int(b.scratch.Fd()), &st) != nil {
 		return
 	}
 	// A file system on disk keeps a few small blocks to itself: full is what
@@ -305,6 +305,16 @@ func (d *destruction) run(ctx context.Context, destroy func() error) error {
 	}
 }
 
+// letGo closes the descriptors. Who still asks for something finds none, rather
+// than those that got their numbers.
+func (b *box) letGo() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	err := errors.Join(b.scratch.Close(), b.diagnosis.Close(), unix.Close(b.agent.PIDFD))
+	b.scratch, b.agent.PIDFD = nil, -1
+	return err
+}
+
 // destroy takes down in the order in which things depend on each other. It
 // goes on after an error, so that one fault leaves as little as possible.
 func (b *box) destroy() error {
@@ -324,7 +334,7 @@ func (b *box) destroy() error {
 	b.watch.Wait()
 	b.stream.Close()
 	errs = append(errs, b.giveBack())
-	errs = append(errs, b.scratch.Close(), b.diagnosis.Close(), unix.Close(b.agent.PIDFD))
+	errs = append(errs, b.letGo())
 	if b.closedHook != nil {
 		b.closedHook()
 	}
