@@ -80,8 +80,26 @@ type server struct {
 	socket string
 	// places is the line that it printed.
 	places string
-	log    bytes.Buffer
+	log    text
 	ended  chan error
+}
+
+// text is what the command writes while it is looked at.
+type text struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (x *text) Write(p []byte) (int, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.b.Write(p)
+}
+
+func (x *text) String() string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.b.String()
 }
 
 // serve starts the command and waits until it listens.

@@ -52,13 +52,13 @@ func TestServe(t *testing.T) {
 	if err != nil || strings.TrimSpace(string(res.Stdout)) != "4194304" {
 		t.Errorf("%+v, %v", res, err)
 	}
+	if err := s.stop(syscall.SIGTERM); err != nil {
+		t.Errorf("it ended with %v: %s", err, s.log.String())
+	}
 	for _, words := range []string{`"call":"run"`, string(box.ID())} {
 		if !strings.Contains(s.log.String(), words) {
 			t.Errorf("the log lacks %s", words)
 		}
-	}
-	if err := s.stop(syscall.SIGTERM); err != nil {
-		t.Errorf("it ended with %v: %s", err, s.log.String())
 	}
 	if _, err := os.Lstat(s.socket); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the socket is left: %v", err)
