@@ -77,12 +77,12 @@ func (t *attachment) run(ctx context.Context) error {
 		}
 	}
 	defer t.keyboard.close()
-	t.out = t.a.Stdout
+	screen := &screen{w: t.a.Stdout}
 	if terminal.Is(t.a.Stdout) && !t.unfiltered {
-		guard := terminal.NewGuard(t.a.Stdout)
-		t.out = guard
-		defer func() { _ = guard.Restore() }()
+		screen.guard = terminal.NewGuard(t.a.Stdout)
 	}
+	t.out = screen
+	defer screen.close()
 	ctx, w, stop := watchOver(ctx, t.p, func(status int) {
 		t.keyboard.close()
 		t.a.Quit(status)
@@ -110,6 +110,37 @@ func (t *attachment) guarded(work func()) {
 		}
 	}()
 	work()
+}
+
+// screen is where the program draws, and where what a person asks tranca is
+// answered, by another goroutine.
+type screen struct {
+	mu    sync.Mutex
+	w     io.Writer
+	guard *terminal.Guard // nil where all passes
+	ended bool
+}
+
+func (s *screen) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.ended:
+		return len(p), nil
+	case s.guard != nil:
+		return s.guard.Write(p)
+	}
+	return s.w.Write(p)
+}
+
+// close takes back what the program changed. Nothing is written after that.
+func (s *screen) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = true
+	if s.guard != nil {
+		_ = s.guard.Restore()
+	}
 }
 
 // ending is a writer whose failure ends the program.
