@@ -102,6 +102,9 @@ os.mkfifo("in/pipe")
 	if _, err := ExtractLocal(t.Context(), again, out, Options{}); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := io.Copy(io.Discard, out); err != nil { // Pack has returned
+		t.Fatal(err)
+	}
 	if skipped.Count != 1 || skipped.Names[0] != "pipe" {
 		t.Errorf("%+v", skipped)
 	}
