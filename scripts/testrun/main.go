@@ -10,8 +10,6 @@ package main
 import (
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 )
 
 func main() {
@@ -23,14 +21,7 @@ func main() {
 	if !ok {
 		fail(fmt.Errorf("unknown command %q: want build, run or check", os.Args[1]))
 	}
-	// A shell's background job ignores these, and so would all that is run
-	// from here: what is caught here is as it should be there.
-	caught := make(chan os.Signal, 1)
-	signal.Notify(caught, syscall.SIGINT, syscall.SIGHUP)
-	go func() {
-		<-caught
-		os.Exit(130)
-	}()
+	heed()
 	if err := command(os.Args[2:]); err != nil {
 		fail(err)
 	}
