@@ -107,7 +107,7 @@ func start(t *testing.T, changes ...func(*settings)) *world {
 }
 
 func (w *world) listen(grace time.Duration, e *engine.Engine) {
-	t := w.t
+	t, log := w.t, w.log
 	t.Helper()
 	dir, err := os.MkdirTemp("", "tranca-server-")
 	if err != nil {
@@ -144,6 +144,9 @@ func (w *world) listen(grace time.Duration, e *engine.Engine) {
 		}
 		if n := w.fake.Live(); n != 0 {
 			t.Errorf("%d sandboxes are left", n)
+		}
+		if _, panicked, found := strings.Cut(log.String(), "panic serving"); found {
+			t.Errorf("net/http panicked: %.500s", panicked)
 		}
 		w.bodies.mu.Lock()
 		defer w.bodies.mu.Unlock()

@@ -130,8 +130,11 @@ func (r *running) prepare(ctx context.Context, req *tranca.Request) context.Cont
 		req.Stdout, req.Stderr = &r.out, &r.err
 	}
 	if req.Stdin != nil && r.c.frames() {
-		// What is typed comes while output goes.
+		// What is typed comes while output goes. The connection isn't used
+		// again: net/http may meet the end of such a body behind the answer,
+		// and then panics over its own reader (cli.TestScriptsOnAServer).
 		_ = r.c.w.rc.EnableFullDuplex()
+		r.c.w.Header().Set("Connection", "close")
 		r.stdin = &stdin{Reader: req.Stdin, gone: r.gone}
 		req.Stdin = r.stdin
 	}

@@ -148,6 +148,23 @@ func TestRunBothWays(t *testing.T) {
 	}
 }
 
+// TestInputThatEnds shows that the end of the body, which comes behind that of
+// the input and which nobody reads, does no harm.
+func TestInputThatEnds(t *testing.T) {
+	w := start(t)
+	for range 20 {
+		var input bytes.Buffer
+		if err := api.WriteStdinFrame(&input, nil); err != nil {
+			t.Fatal(err)
+		}
+		resp := w.frames("/v1/run", tranca.Request{Command: []string{"cat"}}, &input)
+		if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+	}
+}
+
 // TestBadInputFrames shows that input which nobody understands ends the run.
 func TestBadInputFrames(t *testing.T) {
 	w := start(t)
