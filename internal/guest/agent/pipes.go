@@ -100,7 +100,9 @@ func output() (r int, w *os.File, err error) {
 func pump(out, stop int, side *wire.Stream, kind message.Output) {
 	defer func() { _ = side.CloseSend() }()
 	fds := []unix.PollFd{{Fd: int32(out), Events: unix.POLLIN}, {Fd: int32(stop), Events: unix.POLLIN}}
-	size, flood, full, last := firstRead, 0, false, time.Time{}
+	var m mover
+	defer m.close()
+	size, flood, full, many, last := firstRead, 0, false, false, time.Time{}
 	for {
 		if _, err := unix.Poll(fds, -1); err != nil && err != syscall.EINTR {
 			return
@@ -112,13 +114,22 @@ func pump(out, stop int, side *wire.Stream, kind message.Output) {
 		if flood >= floodReads && !full {
 			_ = unix.Nanosleep(&unix.Timespec{Nsec: int64(gather)}, nil)
 		}
-		n, err := forward(out, size, side, kind)
+		var n int
+		var err error
+		if many && m.able() {
+			n, err = m.forward(out, side, kind)
+			full = n == mostMoved
+		} else {
+			n, err = forward(out, size, side, kind)
+			full = n == size
+		}
 		if err != nil || n == 0 {
 			return
 		}
-		if full = n == size; full {
+		if full {
 			size = min(4*size, mostRead)
 		}
+		many = n >= leastMoved
 		now := time.Now()
 		if flood++; now.Sub(last) > quiet {
 			flood = 0

@@ -206,13 +206,15 @@ func (s *Session) add(method string, sides int) (*Call, error) {
 	return call, nil
 }
 
-// creditAt is how much a receiver takes before it gives credit back. The side
-// that answers does it earlier, for senders that keep to less than a window.
+// creditAt is how much a receiver takes before it gives credit back: so much
+// that it seldom costs the sender a wake, and so little that there is something
+// to send meanwhile. The side that answers does it earlier, for senders that
+// keep to less than a window.
 func (s *Session) creditAt() int {
 	if s.cfg.Handler != nil {
 		return MinWindow
 	}
-	return Window / 4
+	return Window / 2
 }
 
 // retire forgets a stream whose both directions are closed.
@@ -223,7 +225,11 @@ func (s *Session) retire(id uint32) {
 }
 
 // write puts whole frames on the byte stream.
-func (s *Session) write(frames []byte) error {
+func (s *Session) write(frames []byte) error { return s.writeWith(frames, nil) }
+
+// writeWith has rest, where it is set, write what is still missing of the last
+// frame.
+func (s *Session) writeWith(frames []byte, rest func() error) error {
 	s.writeMu.Lock()
 	defer s.writeMu.Unlock()
 	if err := s.Err(); err != nil {
@@ -245,6 +251,9 @@ func (s *Session) write(frames []byte) error {
 		return s.writeErr
 	}
 	_, err := s.conn.Write(frames)
+	if err == nil && rest != nil {
+		err = rest()
+	}
 	if err != nil {
 		// The other side has gone, most likely. What it wrote before may still
 		// be there to be read, so the reader gets the time to find the end.

@@ -198,11 +198,16 @@ func (st *Stream) CloseSend() error {
 
 // send writes frames of this side's direction once there is credit for them.
 func (st *Stream) send(ctx context.Context, frames []byte, price int, end bool) error {
+	return st.sendWith(ctx, frames, price, end, nil)
+}
+
+// sendWith is send for a last frame of which rest writes what is missing.
+func (st *Stream) sendWith(ctx context.Context, frames []byte, price int, end bool, rest func() error) error {
 	for {
 		st.sendMu.Lock()
 		ok, err := st.pay(price, end)
 		if ok {
-			err = st.s.write(frames)
+			err = st.s.writeWith(frames, rest)
 		}
 		st.sendMu.Unlock()
 		if ok || err != nil {
