@@ -87,7 +87,7 @@ func disk(t testing.TB, dir string) (all []string) {
 // both extracts into a sandbox in memory and into a folder of the own disk, and
 // wants the same of both: what is there, and the class of the error. Neither has
 // anything outside of its folder afterwards.
-func both(t *testing.T, given map[string]string, b []byte, opts Options) (Summary, error, []string) {
+func both(t *testing.T, given map[string]string, b []byte, opts Options) (Summary, []string, error) {
 	t.Helper()
 	m := newMemory(given)
 	sum, err := Extract(t.Context(), linking{m}, "/t", bytes.NewReader(b), opts)
@@ -111,7 +111,7 @@ func both(t *testing.T, given map[string]string, b []byte, opts Options) (Summar
 	if list, err := os.ReadDir(top); err != nil || len(list) != 1 {
 		t.Errorf("outside on the disk: %v %v", list, err)
 	}
-	return sum, err, inside
+	return sum, inside, err
 }
 
 // lay makes on the disk what newMemory makes in memory.
@@ -139,7 +139,7 @@ func TestExtract(t *testing.T) {
 		tar.Header{Name: "set", Mode: 0o6755}, file("bad\xffname\n"),
 		tar.Header{Typeflag: tar.TypeXGlobalHeader, PAXRecords: map[string]string{"path": "/etc/passwd"}})
 	given := map[string]string{"a": "old", "kept": "k", "d": "/", "dangling": "->other"}
-	sum, err, got := both(t, given, b, Options{})
+	sum, got, err := both(t, given, b, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +167,7 @@ func TestExtract(t *testing.T) {
 			delete(again, name)
 		}
 	}
-	if _, err, _ := both(t, again, b, Options{}); err != nil {
+	if _, _, err := both(t, again, b, Options{}); err != nil {
 		t.Errorf("once more: %v", err)
 	}
 }
@@ -307,7 +307,7 @@ func TestExtractRefuses(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err, _ := both(t, tt.given, tt.b, Options{})
+			_, _, err := both(t, tt.given, tt.b, Options{})
 			if !errors.Is(err, tranca.ErrInvalid) || !strings.Contains(err.Error(), tt.word) {
 				t.Errorf("got %v", err)
 			}
@@ -324,7 +324,7 @@ func TestExtractBounds(t *testing.T) {
 		{Options{MaxEntries: 3}, true}, {Options{MaxEntries: 2}, false},
 		{Options{MaxBytes: 8}, true}, {Options{MaxBytes: 7}, false},
 	} {
-		_, err, _ := both(t, nil, b, tt.opts)
+		_, _, err := both(t, nil, b, tt.opts)
 		if tt.ok != (err == nil) || err != nil && !errors.Is(err, tranca.ErrInvalid) {
 			t.Errorf("%+v: %v", tt.opts, err)
 		}
@@ -333,7 +333,7 @@ func TestExtractBounds(t *testing.T) {
 
 func TestExtractLeavesOutLinks(t *testing.T) {
 	b := archived(t, link("out", "/usr/bin/python3"), link("in", "a"), link("up", "../x"), file("a"))
-	sum, err, got := both(t, nil, b, Options{SkipLinks: true})
+	sum, got, err := both(t, nil, b, Options{SkipLinks: true})
 	if err != nil || !slices.Equal(sum.Skipped.Names, []string{"out", "up"}) || sum.Skipped.Count != 2 {
 		t.Errorf("%+v %v", sum, err)
 	}
@@ -342,7 +342,7 @@ func TestExtractLeavesOutLinks(t *testing.T) {
 	}
 	// What was left out is still not to be gone through.
 	b = archived(t, link("out", "/etc"), file("out/x"))
-	if _, err, _ := both(t, nil, b, Options{SkipLinks: true}); !errors.Is(err, tranca.ErrInvalid) {
+	if _, _, err := both(t, nil, b, Options{SkipLinks: true}); !errors.Is(err, tranca.ErrInvalid) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -31,7 +31,7 @@ func PackLocal(ctx context.Context, name string, w io.Writer) (Skipped, error) {
 	dir, base := name, "."
 	if !info.IsDir() {
 		// By its folder, so that a name in a folder is all that is ever opened.
-		full, err := filepath.EvalSymlinks(name)
+		full, err := filepath.EvalSymlinks(name) //nolint:forbidigo // the name is the caller's own, and may be a link
 		if err != nil {
 			return p.skipped, local(err)
 		}

@@ -187,7 +187,7 @@ func FuzzExtract(f *testing.F) {
 	f.Add(special(f, tar.TypeGNUSparse))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		opts := Options{MaxBytes: 1 << 20, MaxEntries: 100}
-		_, err, got := both(t, map[string]string{"d": "/", "f": "x"}, b, opts)
+		_, got, err := both(t, map[string]string{"d": "/", "f": "x"}, b, opts)
 		if err != nil && !errors.Is(err, tranca.ErrInvalid) {
 			t.Fatalf("an error of no class: %v", err)
 		}

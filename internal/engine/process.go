@@ -347,13 +347,12 @@ func (p *Process) Write(ctx context.Context, b []byte) error {
 // program has ended.
 func (p *Process) CloseStdin(ctx context.Context) error {
 	if p.in == nil || p.running() != nil {
-		return nil
+		return nil //nolint:nilerr // it has ended
 	}
-	err := p.do(ctx, p.in.closeWrite)
-	if ended(err) {
-		return nil
+	if err := p.do(ctx, p.in.closeWrite); !ended(err) {
+		return err
 	}
-	return err
+	return nil
 }
 
 // Wait returns how the program ended, after all its output. If ctx ends first

@@ -196,8 +196,8 @@ func (b *body) whole() bool {
 	return b.ended || b.length >= 0 && b.n == b.length
 }
 
-// print returns a digest of what was kept.
-func (b *body) print() []byte {
+// digest returns a digest of what was kept.
+func (b *body) digest() []byte {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.hash.Sum(nil)

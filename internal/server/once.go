@@ -42,7 +42,7 @@ func newStore(now func() time.Time) *store {
 // entry is one request.
 type entry struct {
 	key   string
-	print [sha256.Size]byte
+	digest [sha256.Size]byte
 	run   bool
 	over  chan struct{}
 
@@ -58,12 +58,12 @@ type entry struct {
 
 // begin finds the request of a key, or makes it. An error says that the key
 // was used for another request, or that too many are remembered.
-func (s *store) begin(key string, print [sha256.Size]byte, run bool, end context.CancelCauseFunc) (e *entry, first bool, err error) {
+func (s *store) begin(key string, digest [sha256.Size]byte, run bool, end context.CancelCauseFunc) (e *entry, first bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.forget()
 	if e := s.all[key]; e != nil {
-		if e.print != print {
+		if e.digest != digest {
 			return nil, false, api.Errorf(api.CodeConflict, "the idempotency key was used for another request less than %s ago", rememberTime)
 		}
 		e.waiting++
@@ -75,7 +75,7 @@ func (s *store) begin(key string, print [sha256.Size]byte, run bool, end context
 	if len(s.all) >= maxKeys {
 		s.forgetOldest()
 	}
-	e = &entry{key: key, print: print, run: run, end: end, over: make(chan struct{}), waiting: 1}
+	e = &entry{key: key, digest: digest, run: run, end: end, over: make(chan struct{}), waiting: 1}
 	s.all[key] = e
 	return e, true, nil
 }
@@ -170,7 +170,7 @@ func (c *call) once() (*once, error) {
 	}
 	ctx, end := context.WithCancelCause(context.WithoutCancel(c.ctx()))
 	run := c.route.Pattern != api.RouteCreate
-	e, first, err := c.s.answers.begin(key, c.print(), run, end)
+	e, first, err := c.s.answers.begin(key, c.digest(), run, end)
 	if err != nil {
 		end(nil)
 		return nil, err
@@ -226,16 +226,16 @@ func (c *call) hashBody() {
 	}
 }
 
-// print is equal for equal requests only. One whose input is still to come is
+// digest is equal for equal requests only. One whose input is still to come is
 // equal to none.
-func (c *call) print() (sum [sha256.Size]byte) {
+func (c *call) digest() (sum [sha256.Size]byte) {
 	if !c.body.whole() {
 		_, _ = rand.Read(sum[:])
 		return sum
 	}
 	h := sha256.New()
 	fmt.Fprintf(h, "%s %q %q\n", c.route.Pattern, c.r.PathValue("id"), c.r.Header.Get("Content-Type"))
-	h.Write(c.body.print())
+	h.Write(c.body.digest())
 	copy(sum[:], h.Sum(nil))
 	return sum
 }
