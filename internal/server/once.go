@@ -41,10 +41,10 @@ func newStore(now func() time.Time) *store {
 
 // entry is one request.
 type entry struct {
-	key   string
+	key    string
 	digest [sha256.Size]byte
-	run   bool
-	over  chan struct{}
+	run    bool
+	over   chan struct{}
 
 	// Guarded by the store.
 	end     context.CancelCauseFunc // nil once it has ended: it holds the whole request
