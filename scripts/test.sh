@@ -1,5 +1,6 @@
 #!/bin/bash
-# The whole suite. As root: three runs on this host (see runs.sh). As another
+# The whole suite. As root: three runs on this host (see runs.sh), the second
+# without what is the same for every user. As another
 # user: the one run that fits. With CI set also fuzzers, churn, the examples,
 # and the suite in a VM that has nothing but cgroup v2.
 set -eu
