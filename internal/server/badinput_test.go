@@ -46,7 +46,7 @@ func TestMalformed(t *testing.T) {
 			c := w.dial()
 			// The server may close while it is still being written to.
 			_, _ = io.WriteString(c, tc.text)
-			resp, err := http.ReadResponse(c.r, nil) //nolint:bodyclose // with the connection
+			resp, err := http.ReadResponse(c.r, nil)
 			if tc.status == 0 {
 				return
 			}
@@ -296,7 +296,7 @@ func TestStopBreaksOff(t *testing.T) {
 	c := w.dial()
 	body := `{"command":["sleep","3600"]}`
 	c.write(fmt.Sprintf("POST /v1/run HTTP/1.1\r\nHost: t\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body))
-	go func() { _, err := http.ReadResponse(c.r, nil); run <- err }() //nolint:bodyclose // there is none
+	go func() { _, err := http.ReadResponse(c.r, nil); run <- err }()
 	eventually(t, "it runs", func() bool { return w.fake.Live() == 1 })
 	if err := w.stop(); err != nil {
 		t.Error(err)

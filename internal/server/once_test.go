@@ -130,7 +130,7 @@ func (w *world) framesWithKey(path string, req tranca.Request, input io.Reader, 
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	resp := w.send("POST", path, io.MultiReader(head(), input), "Content-Type", api.TypeFrames, "Accept", api.TypeFrames, keyHeader, key) //nolint:bodyclose // the caller reads it
+	resp := w.send("POST", path, io.MultiReader(head(), input), "Content-Type", api.TypeFrames, "Accept", api.TypeFrames, keyHeader, key)
 	return &reply{Response: resp}
 }
 

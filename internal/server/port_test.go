@@ -32,7 +32,7 @@ func TestPort(t *testing.T) {
 	eventually(t, "it listens", func() bool {
 		return strings.Contains(string(w.want(200, "GET", path+"/output?follow=false", nil).body), "ready")
 	})
-	c, resp := w.upgrade(box+"/ports/8080", "sent ahead ") //nolint:bodyclose // it has none: the connection is closed
+	c, resp := w.upgrade(box+"/ports/8080", "sent ahead ")
 	if resp.StatusCode != 101 || resp.Header.Get("Upgrade") != api.UpgradePort || resp.Header.Get(api.HeaderRequestID) == "" {
 		t.Fatalf("%+v", resp)
 	}
@@ -46,7 +46,7 @@ func TestPort(t *testing.T) {
 	for target, status := range map[string]int{
 		"/ports/8081": 404, "/ports/0": 400, "/ports/65536": 400, "/ports/x": 400, "/ports/-1": 400,
 	} {
-		if _, resp := w.upgrade(box+target, ""); resp.StatusCode != status { //nolint:bodyclose // see upgrade
+		if _, resp := w.upgrade(box+target, ""); resp.StatusCode != status {
 			t.Errorf("%s: %s", target, resp.Status)
 		}
 	}
@@ -67,7 +67,7 @@ func TestPortEnds(t *testing.T) {
 		eventually(t, "it listens", func() bool {
 			return strings.Contains(string(w.want(200, "GET", path+"/output?follow=false", nil).body), "ready")
 		})
-		c, resp := w.upgrade(box+"/ports/1", "") //nolint:bodyclose // see upgrade
+		c, resp := w.upgrade(box+"/ports/1", "")
 		if resp.StatusCode != 101 {
 			t.Fatal(resp.Status)
 		}

@@ -12,6 +12,7 @@ import (
 	"tranca"
 	"tranca/internal/api"
 	"tranca/internal/engine"
+	"tranca/internal/server/listen"
 )
 
 // wholeInput bounds the input that is written by one call, and so never mixed
@@ -107,6 +108,9 @@ func followOutput(c *call) error {
 	})
 	defer f.Close()
 	st := c.follow(func() { gone(errClientGone) })
+	// Chunks cost three writes for each piece of a flood. By the socket another
+	// connection costs next to nothing, and the last frame says that all has come.
+	st.plain = st.media == api.TypeFrames && c.query.flag("follow") && listen.PeerOf(ctx).Local
 	if err := st.Event(api.Event{Type: api.EventProcess, Process: &info}); err != nil {
 		return st.end(nil)
 	}

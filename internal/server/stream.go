@@ -19,6 +19,9 @@ type stream struct {
 	c     *call
 	media string
 	gone  func() // called when the client no longer takes what comes
+	// plain has the body go out in no chunks, up to the connection's end. It is
+	// for streams that tell their end themselves.
+	plain bool
 
 	last   atomic.Int64
 	mu     sync.Mutex // guards the timer's end
@@ -46,6 +49,9 @@ func (w streamWriter) Write(p []byte) (int, error) {
 		if !c.body.whole() {
 			// Its rest would have to be read before another request.
 			c.w.Header().Set("Connection", "close")
+		}
+		if w.st.plain {
+			c.w.Header().Set("Transfer-Encoding", "identity") // net/http's word for it
 		}
 		c.w.WriteHeader(http.StatusOK)
 	}
