@@ -12,7 +12,6 @@ import (
 	"tranca"
 	"tranca/internal/api"
 	"tranca/internal/engine"
-	"tranca/internal/server/listen"
 )
 
 // wholeInput bounds the input that is written by one call, and so never mixed
@@ -107,10 +106,7 @@ func followOutput(c *call) error {
 		StdoutFrom: c.query.number("stdout_from"), StderrFrom: c.query.number("stderr_from"), Headroom: api.OutputHeadroom,
 	})
 	defer f.Close()
-	st := c.follow(func() { gone(errClientGone) })
-	// Chunks cost three writes for each piece of a flood. By the socket another
-	// connection costs next to nothing, and the last frame says that all has come.
-	st.plain = st.media == api.TypeFrames && c.query.flag("follow") && listen.PeerOf(ctx).Local
+	st := c.follow(c.query.flag("follow"), func() { gone(errClientGone) })
 	if err := st.Event(api.Event{Type: api.EventProcess, Process: &info}); err != nil {
 		return st.end(nil)
 	}

@@ -119,7 +119,7 @@ func (c *call) newRunning(gone func()) *running {
 	r := &running{c: c, gone: gone, begun: make(chan struct{}), over: make(chan struct{})}
 	r.out, r.err = live{r: r}, live{r: r, stderr: true}
 	if media := eventMedia(c.r.Header.Values("Accept")); media != "" {
-		r.st = c.newStream(media, gone)
+		r.st = c.newStream(media, false, gone)
 	}
 	return r
 }

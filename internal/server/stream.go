@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tranca/internal/api"
+	"tranca/internal/server/listen"
 )
 
 // stream is an answer of events. Its header goes out with the first of them, so
@@ -19,9 +20,7 @@ type stream struct {
 	c     *call
 	media string
 	gone  func() // called when the client no longer takes what comes
-	// plain has the body go out in no chunks, up to the connection's end. It is
-	// for streams that tell their end themselves.
-	plain bool
+	plain bool   // the body has no chunks and ends with the connection
 
 	last   atomic.Int64
 	mu     sync.Mutex // guards the timer's end
@@ -30,8 +29,8 @@ type stream struct {
 }
 
 // newStream makes a stream. Close it.
-func (c *call) newStream(media string, gone func()) *stream {
-	st := &stream{c: c, media: media, gone: gone}
+func (c *call) newStream(media string, plain bool, gone func()) *stream {
+	st := &stream{c: c, media: media, gone: gone, plain: plain}
 	st.EventWriter = api.NewEventWriter(streamWriter{st}, media == api.TypeFrames, c.w.FlushError)
 	st.last.Store(time.Now().UnixNano())
 	st.timer = time.AfterFunc(c.s.cfg.KeepAlive, st.tick)
@@ -127,11 +126,15 @@ func eventMedia(accept []string) string {
 }
 
 // follow makes a stream of the type that the client asks for, by default lines
-// of JSON.
-func (c *call) follow(gone func()) *stream {
+// of JSON. telling says that its last event tells its end.
+//
+// A telling one of frames has no chunks where it goes by the socket: they cost
+// three writes for each piece of a flood, and another connection costs little.
+func (c *call) follow(telling bool, gone func()) *stream {
 	media := eventMedia(c.r.Header.Values("Accept"))
 	if media == "" {
 		media = api.TypeEvents
 	}
-	return c.newStream(media, gone)
+	plain := telling && media == api.TypeFrames && listen.PeerOf(c.ctx()).Local
+	return c.newStream(media, plain, gone)
 }

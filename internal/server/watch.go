@@ -26,7 +26,7 @@ func watchFolder(c *call) error {
 		return err
 	}
 	defer w.Close()
-	st := c.follow(func() { gone(errClientGone) })
+	st := c.follow(false, func() { gone(errClientGone) })
 	if err := st.Event(api.Event{Type: api.EventWatching}); err != nil {
 		return st.end(nil)
 	}
