@@ -69,7 +69,7 @@ func (m *mover) forward(out int, side *wire.Stream, kind message.Output) (int, e
 		return -1, nil
 	case err != nil:
 		m.close()
-		return -1, nil
+		return -1, nil //nolint:nilerr // it is read instead
 	case n == 0:
 		return 0, nil
 	}

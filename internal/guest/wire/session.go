@@ -289,13 +289,22 @@ func (s *Session) read() error {
 	}
 }
 
-// ended tells an end between frames from one within a frame.
+// ended tells an end between frames from one within a frame. A reset is the end
+// of a side that had not read everything.
 func ended(err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		return broken("the byte stream ended inside a frame")
 	}
-	if errors.Is(err, io.EOF) {
+	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) {
 		return ErrEnded
+	}
+	return err
+}
+
+// endedInside is ended for what comes behind a header.
+func endedInside(err error) error {
+	if err = ended(err); err == ErrEnded {
+		return ended(io.ErrUnexpectedEOF)
 	}
 	return err
 }
@@ -311,10 +320,7 @@ func (s *Session) readMsg(r io.Reader, h header) error {
 	b := NewBuf(int(h.length))
 	if _, err := io.ReadFull(r, b.Bytes()); err != nil {
 		b.Free()
-		if errors.Is(err, io.EOF) {
-			err = io.ErrUnexpectedEOF
-		}
-		return ended(err)
+		return endedInside(err)
 	}
 	st.push(b, h.flags&flagMore != 0)
 	return nil
@@ -324,10 +330,7 @@ func (s *Session) readControl(r io.Reader, h header) error {
 	var store [4 + MaxReason]byte
 	p := store[:h.length]
 	if _, err := io.ReadFull(r, p); err != nil {
-		if errors.Is(err, io.EOF) {
-			err = io.ErrUnexpectedEOF
-		}
-		return ended(err)
+		return endedInside(err)
 	}
 	switch h.kind {
 	case kindHello:
