@@ -35,7 +35,7 @@ Each answer has a header ` + "`X-Request-Id`" + `, which the server's log has to
 
 ## Streams of events
 
-Runs, output and watches come as events: lines of JSON (` + "`application/x-ndjson`" + `), or frames (` + "`application/vnd.tranca.frames`" + `), as the header Accept asks. Each line is an [Event](#event). A frame is one byte that says what it is, a big-endian length of 32 bits, and so many bytes: ` + "`o`" + ` output, ` + "`e`" + ` error output, ` + "`j`" + ` any other event as JSON. After 15 seconds of silence comes a ` + "`keepalive`" + `. The output of a process, followed as frames over the unix socket, comes in no chunks and ends with the connection: its last frame, ` + "`exit`"+ ` or ` + "`error`"+ `, says that all of it came.
+Runs, output and watches come as events: lines of JSON (` + "`application/x-ndjson`" + `), or frames (` + "`application/vnd.tranca.frames`" + `), as the header Accept asks. Each line is an [Event](#event). A frame is one byte that says what it is, a big-endian length of 32 bits, and so many bytes: ` + "`o`" + ` output, ` + "`e`" + ` error output, ` + "`j`" + ` any other event as JSON. After 15 seconds of silence comes a ` + "`keepalive`" + `. The output of a process, followed as frames over the unix socket, comes in no chunks and ends with the connection: its last frame, ` + "`exit`" + ` or ` + "`error`" + `, says that all of it came.
 
 A body of frames carries a run's input too: ` + "`j`" + ` the request, then ` + "`c`" + ` its code where the request has ` + "`code_bytes`" + `, then ` + "`i`" + ` standard input, which an empty one or the end of the body ends.
 
