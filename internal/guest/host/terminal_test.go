@@ -168,7 +168,7 @@ if os.fork() == 0:
     os.setsid()
     os.write(1, b"child")
     os.write(w, b"x")
-    time.sleep(300)
+    time.sleep(5) # nobody here kills what has a session of its own
 os.read(r, 1)
 os._exit(4)`}})
 		if got.exit != exited(4) || got.stdout != "child" {
