@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/urfave/cli/v3"
@@ -18,8 +19,12 @@ func runServerFlag() cli.Flag {
 	}
 }
 
+func keepFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "keep", Usage: "keep the sandbox and say its id; needs a server, yours where --server names none"}
+}
+
 // remote reports whether run is to go to a server.
-func remote(c *cli.Command) bool { return c.IsSet("server") }
+func remote(c *cli.Command) bool { return c.IsSet("server") || c.Bool("keep") }
 
 // settleRemote is settle where the operator is the server's: flags only narrow,
 // by how much the server knows.
@@ -61,6 +66,9 @@ func (a *app) runner(c *cli.Command, p tranca.Policy) (Engine, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c.Bool("keep") {
+		return keeper{connection{s}, a, c.Bool("quiet") || c.Bool("json")}, nil
+	}
 	return connection{s}, nil
 }
 
@@ -69,3 +77,28 @@ type connection struct{ *client.Client }
 
 // Close frees the connection.
 func (s connection) Close(context.Context) error { return s.Client.Close() }
+
+// keeper runs in a sandbox that is made for the run and stays.
+type keeper struct {
+	connection
+	a     *app
+	quiet bool
+}
+
+// Run makes the sandbox, runs in it and says its id. One in which nothing ran
+// is removed.
+func (k keeper) Run(ctx context.Context, req tranca.Request) (*tranca.Result, error) {
+	box, err := k.Create(ctx, client.CreateOptions{Profile: req.Profile, Narrow: req.Narrow})
+	if err != nil {
+		return nil, err
+	}
+	req.Profile, req.Narrow = "", tranca.Narrowing{}
+	res, err := box.Run(ctx, req)
+	if err != nil {
+		return nil, errors.Join(err, box.Close(context.WithoutCancel(ctx)))
+	}
+	if !k.quiet {
+		fmt.Fprintf(k.a.Stderr, "tranca: the sandbox stays: tranca exec %s -- ls; tranca rm %[1]s\n", box.ID())
+	}
+	return res, nil
+}

@@ -43,7 +43,7 @@ func (a *app) runCommand() *cli.Command {
 		&cli.StringFlag{Name: "policy", Usage: "read the policy from `FILE`", HideDefault: true},
 		jsonFlag("print the whole result as JSON, with what was enforced and by what"),
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "say nothing about how the run ended"},
-		runServerFlag(),
+		runServerFlag(), keepFlag(),
 		&cli.StringFlag{Name: "profile", Usage: "with --server: under its operator's policy of this `NAME`", HideDefault: true},
 	}
 	flags = append(flags, valueFlags("Where it runs", placeFlags())...)
