@@ -87,14 +87,18 @@ func (l *life) run(ctx context.Context) error {
 		return err
 	}
 	defer l.server.stop()
-	if err := l.rest(ctx, "warming up", min(l.time/4, 10*time.Second)); err != nil {
+	warm, last := min(l.time/4, 10*time.Second), l.time/5
+	if !l.kill {
+		last = 0
+	}
+	if err := l.rest(ctx, "warming up", warm); err != nil {
 		return err
 	}
 	before, err := l.server.look()
 	if err != nil {
 		return err
 	}
-	if err := l.rest(ctx, "in the midst", l.time/2); err != nil {
+	if err := l.rest(ctx, "in the midst", l.time-warm-last); err != nil {
 		return err
 	}
 	if err := l.server.grewBeyond(before); err != nil {
@@ -103,9 +107,9 @@ func (l *life) run(ctx context.Context) error {
 	if !l.kill {
 		return l.server.stop()
 	}
-	last, cancel := context.WithTimeout(ctx, max(l.time/4, time.Second))
+	ending, cancel := context.WithTimeout(ctx, last+time.Second)
 	defer cancel()
-	timer := time.AfterFunc(time.Duration(l.rnd.Int64N(int64(l.time/5)+1)), func() {
+	timer := time.AfterFunc(last/2+time.Duration(l.rnd.Int64N(int64(last/2)+1)), func() {
 		l.mu.Lock()
 		l.ending = true
 		l.mu.Unlock()
@@ -113,7 +117,7 @@ func (l *life) run(ctx context.Context) error {
 		cancel()
 	})
 	defer timer.Stop()
-	if err := l.busy(last); err != nil {
+	if err := l.busy(ending); err != nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil {
