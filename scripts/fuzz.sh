@@ -25,17 +25,21 @@ one() {
 time=$1
 pattern=${2:-.}
 other=${3:-$1}
-count=0
+count=0 found=
 while read -r package fuzzer; do
 	for_this=$other
 	[[ ! "$package $fuzzer" =~ $pattern ]] || for_this=$time
 	echo "fuzz: $package $fuzzer $for_this"
-	one "$package" "$fuzzer" "$for_this"
+	one "$package" "$fuzzer" "$for_this" || found="$found $fuzzer"
 	count=$((count + 1))
 done < <(grep -rno --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*(' . |
 	sed -E 's/^(.*)\/[^/]*_test\.go:[0-9]*:func (Fuzz[A-Za-z0-9_]*)\(/\1 \2/' | sort)
 if [ $count = 0 ]; then
 	echo "fuzz: no fuzzer found" >&2
+	exit 1
+fi
+if [ -n "$found" ]; then
+	echo "fuzz: findings of$found" >&2
 	exit 1
 fi
 echo "fuzz: $count fuzzers, no finding"

@@ -103,7 +103,7 @@ func unescape(s string) string {
 // or false if the mount does not reach it: it shows another part, or the path
 // lies outside of the cgroup namespace ("/..").
 func (m mount) folder(where string) (string, bool) {
-	if where != path.Clean(where) || strings.HasPrefix(where, "/..") || strings.HasPrefix(m.root, "/..") {
+	if !path.IsAbs(where) || where != path.Clean(where) || strings.HasPrefix(where, "/..") || strings.HasPrefix(m.root, "/..") {
 		return "", false
 	}
 	if m.root == "/" {
