@@ -73,7 +73,7 @@ type MCPSetup struct {
 // exit status of the process.
 func Main(ctx context.Context, w World, args []string) int {
 	a := &app{World: w}
-	err := a.root().Run(ctx, args)
+	err := a.root(args).Run(ctx, args)
 	if err != nil && !silent(err) {
 		explainError(w.Stderr, err)
 	}
@@ -91,19 +91,28 @@ func silent(err error) bool {
 type app struct{ World }
 
 // root is the command tree.
-func (a *app) root() *cli.Command {
+func (a *app) root(args []string) *cli.Command {
 	root := &cli.Command{
-		Name:  "tranca",
-		Usage: "run untrusted code behind a boundary that you chose",
-		Commands: []*cli.Command{
-			a.runCommand(), a.policyCommand(), a.doctorCommand(),
-			a.setupCommand(), a.serveCommand(), a.mcpCommand(), a.versionCommand(),
-			a.createCommand(), a.listCommand(), a.keepCommand(), a.rmCommand(),
-			a.execCommand(), a.shellCommand(), a.psCommand(), a.logsCommand(), a.killCommand(),
-			a.portCommand(), a.cpCommand(), a.completionCommand(), a.completeCommand(),
-		},
-		Action: noCommand,
+		Name:     "tranca",
+		Usage:    "run untrusted code behind a boundary that you chose",
+		Commands: a.commands(args),
+		Action:   noCommand,
 	}
 	a.prepare(root, "tranca")
 	return root
+}
+
+// commands are those that there are. Where run is asked for it is made alone:
+// the others would cost its start a part of what the sandbox does.
+func (a *app) commands(args []string) []*cli.Command {
+	if len(args) > 1 && args[1] == "run" {
+		return []*cli.Command{a.runCommand()}
+	}
+	return []*cli.Command{
+		a.runCommand(), a.policyCommand(), a.doctorCommand(),
+		a.setupCommand(), a.serveCommand(), a.mcpCommand(), a.versionCommand(),
+		a.createCommand(), a.listCommand(), a.keepCommand(), a.rmCommand(),
+		a.execCommand(), a.shellCommand(), a.psCommand(), a.logsCommand(), a.killCommand(),
+		a.portCommand(), a.cpCommand(), a.completionCommand(), a.completeCommand(),
+	}
 }
