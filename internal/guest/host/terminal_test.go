@@ -169,6 +169,7 @@ if os.fork() == 0:
     os.write(1, b"child")
     os.write(w, b"x")
     time.sleep(5) # nobody here kills what has a session of its own
+    os._exit(0)
 os.read(r, 1)
 os._exit(4)`}})
 		if got.exit != exited(4) || got.stdout != "child" {
