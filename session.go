@@ -50,6 +50,27 @@ type ProcessInfo struct {
 	Stderr StreamInfo `json:"stderr"`
 }
 
+// StartRequest is a program to start in a sandbox that lives.
+type StartRequest struct {
+	// Args holds the program and its arguments.
+	Args []string
+	// Env is added to the sandbox's environment; names that the policy sets are
+	// [ErrRefused].
+	Env map[string]string
+	// Dir is where it starts; empty is the policy's folder.
+	Dir string
+	// Tag is the owner's name for it, of at most 256 bytes of printable UTF-8.
+	// Several may have the same.
+	Tag string
+	// Terminal gives it a terminal of this size.
+	Terminal *TerminalSize
+	// Stdin keeps its standard input open for later writes; with a terminal
+	// that is always so. Without it the input is empty.
+	Stdin bool
+	// Wall ends it after so long; 0 lets it live as long as its sandbox.
+	Wall time.Duration
+}
+
 // StreamInfo is the state of one output stream.
 type StreamInfo struct {
 	// Written counts all bytes that the program wrote.

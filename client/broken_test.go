@@ -54,7 +54,7 @@ func TestWhatIsDoneOnceIsNotDoneTwice(t *testing.T) {
 		t.Errorf("a program was started: %v", err)
 	}
 	s.c = w.breaking(cut{answers: 20})
-	if _, err := s.Start(t.Context(), StartOptions{Args: []string{"cat"}}); !errors.Is(err, tranca.ErrUnavailable) {
+	if _, err := s.Start(t.Context(), tranca.StartRequest{Args: []string{"cat"}}); !errors.Is(err, tranca.ErrUnavailable) {
 		t.Errorf("a start whose answer is lost: %v", err)
 	}
 }
@@ -72,7 +72,7 @@ func TestOutputGoesOnWhereItWas(t *testing.T) {
 	const n = 1_000_000
 	w := start(t)
 	s := create(t, w.client())
-	p := launch(t, s, StartOptions{Args: []string{"flood", "1000000"}})
+	p := launch(t, s, tranca.StartRequest{Args: []string{"flood", "1000000"}})
 	if _, err := p.Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}

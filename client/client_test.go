@@ -102,7 +102,7 @@ func TestErrorsKeepTheirClass(t *testing.T) {
 		_, both := c.Run(ctx, tranca.Request{Code: "x", Command: []string{"y"}})
 		_, long := c.Create(ctx, CreateOptions{TTL: 1000 * time.Hour})
 		_, negative := s.KeepAlive(ctx, -time.Hour)
-		_, program := s.Start(ctx, StartOptions{Args: []string{"no-such"}})
+		_, program := s.Start(ctx, tranca.StartRequest{Args: []string{"no-such"}})
 		_, process := s.Process(ctx, "p99")
 		for name, tt := range map[string]struct{ err, want error }{
 			"unknown": {unknown, tranca.ErrNotFound}, "escape": {escape, tranca.ErrNotFound}, "empty": {empty, tranca.ErrNotFound},

@@ -11,7 +11,7 @@ import (
 	"tranca"
 )
 
-func launch(t *testing.T, s *Sandbox, o StartOptions) *Process {
+func launch(t *testing.T, s *Sandbox, o tranca.StartRequest) *Process {
 	t.Helper()
 	p, err := s.Start(t.Context(), o)
 	if err != nil {
@@ -50,7 +50,7 @@ func follow(t *testing.T, p *Process, o FollowOptions) (stdout, stderr string) {
 func TestProcesses(t *testing.T) {
 	start(t).each(func(t *testing.T, c *Client) {
 		ctx, s := t.Context(), create(t, c)
-		p := launch(t, s, StartOptions{Args: []string{"cat"}, Tag: "a b", Stdin: true})
+		p := launch(t, s, tranca.StartRequest{Args: []string{"cat"}, Tag: "a b", Stdin: true})
 		for _, selector := range []string{string(p.ID()), "tag=a b"} {
 			if found, err := s.Process(ctx, selector); err != nil || found.ID() != p.ID() {
 				t.Errorf("%s: %v", selector, err)
@@ -99,7 +99,7 @@ func TestProcesses(t *testing.T) {
 func TestSignalsAndWaits(t *testing.T) {
 	start(t).each(func(t *testing.T, c *Client) {
 		s := create(t, c)
-		p := launch(t, s, StartOptions{Args: []string{"sleep", "3600"}})
+		p := launch(t, s, tranca.StartRequest{Args: []string{"sleep", "3600"}})
 		short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
 		if _, err := p.Wait(short); !errors.Is(err, context.DeadlineExceeded) {
@@ -132,7 +132,7 @@ func TestSignalsAndWaits(t *testing.T) {
 func TestTerminal(t *testing.T) {
 	start(t).each(func(t *testing.T, c *Client) {
 		s := create(t, c)
-		p := launch(t, s, StartOptions{Args: []string{"size"}, Terminal: &tranca.TerminalSize{Rows: 24, Columns: 80}})
+		p := launch(t, s, tranca.StartRequest{Args: []string{"size"}, Terminal: &tranca.TerminalSize{Rows: 24, Columns: 80}})
 		f := p.Follow(FollowOptions{})
 		defer f.Close()
 		for _, want := range []string{"24x80\n", "50x132\n"} {
@@ -152,7 +152,7 @@ func TestTerminal(t *testing.T) {
 func TestFollowersComeAndGo(t *testing.T) {
 	start(t).each(func(t *testing.T, c *Client) {
 		s := create(t, c)
-		p := launch(t, s, StartOptions{Args: []string{"cat"}, Stdin: true})
+		p := launch(t, s, tranca.StartRequest{Args: []string{"cat"}, Stdin: true})
 		f := p.Follow(FollowOptions{})
 		short, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		defer cancel()
@@ -183,7 +183,7 @@ func TestFollowersComeAndGo(t *testing.T) {
 func TestStdinOfAProgramThatEnds(t *testing.T) {
 	start(t).each(func(t *testing.T, c *Client) {
 		s := create(t, c)
-		p := launch(t, s, StartOptions{Args: []string{"sleep", "3600"}, Stdin: true})
+		p := launch(t, s, tranca.StartRequest{Args: []string{"sleep", "3600"}, Stdin: true})
 		in := p.Stdin(t.Context())
 		ended := make(chan error)
 		go func() {
@@ -203,7 +203,7 @@ func TestStdinOfAProgramThatEnds(t *testing.T) {
 func TestPorts(t *testing.T) {
 	start(t).each(func(t *testing.T, c *Client) {
 		s := create(t, c)
-		p := launch(t, s, StartOptions{Args: []string{"echo", "8080"}})
+		p := launch(t, s, tranca.StartRequest{Args: []string{"echo", "8080"}})
 		f := p.Follow(FollowOptions{})
 		defer f.Close()
 		if _, err := f.Next(t.Context()); err != nil { // it listens

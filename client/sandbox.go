@@ -84,30 +84,10 @@ func (s *Sandbox) Close(ctx context.Context) error {
 	return err
 }
 
-// StartOptions say what is started, and how.
-type StartOptions struct {
-	// Args holds the program and its arguments.
-	Args []string
-	// Env is added to the sandbox's environment.
-	Env map[string]string
-	// Dir is where it starts; empty is the policy's folder.
-	Dir string
-	// Tag is a name of yours, of at most 256 bytes; several programs may have
-	// the same.
-	Tag string
-	// Terminal gives it a terminal of this size.
-	Terminal *tranca.TerminalSize
-	// Stdin keeps its standard input open for [Process.Write]. With a terminal
-	// that is always so.
-	Stdin bool
-	// Wall ends it after so long; 0 lets it live as long as its sandbox.
-	Wall time.Duration
-}
-
 // Start starts a program that outlives the call. Errors wrap
 // [tranca.ErrNotFound], [tranca.ErrInvalid], [tranca.ErrBusy] or
 // [tranca.ErrGone].
-func (s *Sandbox) Start(ctx context.Context, o StartOptions) (*Process, error) {
+func (s *Sandbox) Start(ctx context.Context, o tranca.StartRequest) (*Process, error) {
 	q := newCall(api.RouteStart, string(s.id)).json(api.StartRequest{
 		Args: o.Args, Env: o.Env, Dir: o.Dir, Tag: o.Tag, Terminal: o.Terminal,
 		Stdin: o.Stdin, WallMS: milliseconds(o.Wall),

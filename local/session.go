@@ -2,7 +2,6 @@ package local
 
 import (
 	"context"
-	"time"
 
 	"tranca"
 	"tranca/internal/engine"
@@ -33,7 +32,7 @@ type Session interface {
 	// [tranca.ErrNotFound], [tranca.ErrInvalid], [tranca.ErrRefused],
 	// [tranca.ErrBusy] (64 programs run), [tranca.ErrUnsupported] (a terminal)
 	// or [tranca.ErrGone].
-	Start(ctx context.Context, r StartRequest) (Process, error)
+	Start(ctx context.Context, r tranca.StartRequest) (Process, error)
 	// Process finds a program: "p3" by its id, "412" by the pid of one that
 	// runs, "tag=web" as the oldest that runs with that tag. Errors wrap
 	// [tranca.ErrNotFound] or [tranca.ErrGone].
@@ -50,26 +49,6 @@ type Session interface {
 	// Close ends what runs and destroys the sandbox. Idempotent. It takes its
 	// own time, whatever ctx says: nothing may stay behind.
 	Close(ctx context.Context) error
-}
-
-// StartRequest is a program to start in a session.
-type StartRequest struct {
-	// Args holds the program and its arguments.
-	Args []string
-	// Env is added to the session's environment.
-	Env map[string]string
-	// Dir is where it starts; empty is the policy's folder.
-	Dir string
-	// Tag is a name for it, of at most 256 bytes of printable UTF-8. Several may
-	// have the same.
-	Tag string
-	// Terminal gives it a terminal of this size.
-	Terminal *tranca.TerminalSize
-	// Stdin keeps its standard input open for Write; with a terminal that is
-	// always so. Without it the input is empty.
-	Stdin bool
-	// Wall ends it after so long; 0 lets it live as long as its session.
-	Wall time.Duration
 }
 
 // Process is a program that was started in a session. The last bytes that it
@@ -131,8 +110,8 @@ func (l *Local) Open(ctx context.Context, n tranca.Narrowing) (Session, error) {
 // session, process and follower give the engine's types their public form.
 type session struct{ *engine.Session }
 
-func (s session) Start(ctx context.Context, r StartRequest) (Process, error) {
-	return wrap(s.Session.Start(ctx, engine.StartRequest(r)))
+func (s session) Start(ctx context.Context, r tranca.StartRequest) (Process, error) {
+	return wrap(s.Session.Start(ctx, tranca.StartRequest(r)))
 }
 
 func (s session) Process(selector string) (Process, error) {

@@ -40,7 +40,7 @@ func openSession(t *testing.T, change func(*tranca.Policy)) (s local.Session, wa
 	return s, p.Waive
 }
 
-func start(t *testing.T, s local.Session, r local.StartRequest) local.Process {
+func start(t *testing.T, s local.Session, r tranca.StartRequest) local.Process {
 	t.Helper()
 	p, err := s.Start(t.Context(), r)
 	if err != nil {
@@ -50,7 +50,9 @@ func start(t *testing.T, s local.Session, r local.StartRequest) local.Process {
 }
 
 // sh is a program of a shell.
-func sh(code string) local.StartRequest { return local.StartRequest{Args: []string{"sh", "-c", code}} }
+func sh(code string) tranca.StartRequest {
+	return tranca.StartRequest{Args: []string{"sh", "-c", code}}
+}
 
 // all follows a process to its end.
 func all(t *testing.T, p local.Process) string {
@@ -86,7 +88,7 @@ func says(t *testing.T, p local.Process, want string) {
 
 func TestProcessesBesideRuns(t *testing.T) {
 	s, _ := openSession(t, nil)
-	server := start(t, s, local.StartRequest{Args: []string{"sh", "-c", "echo up; read line; echo got $line; sleep 1000"}, Stdin: true, Tag: "server"})
+	server := start(t, s, tranca.StartRequest{Args: []string{"sh", "-c", "echo up; read line; echo got $line; sleep 1000"}, Stdin: true, Tag: "server"})
 	says(t, server, "up")
 	for range 3 {
 		res, err := s.Run(t.Context(), tranca.Request{Language: "sh", Code: "sleep 4321 & echo ran"})
@@ -149,7 +151,7 @@ func TestStopsBesideOthers(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, res, err)
 		}
 	}
-	own := start(t, s, local.StartRequest{Args: []string{"python3", "-c", forever}, Wall: time.Second})
+	own := start(t, s, tranca.StartRequest{Args: []string{"python3", "-c", forever}, Wall: time.Second})
 	if exit, err := own.Wait(t.Context()); err != nil || exit.Reason != tranca.EndWall {
 		t.Errorf("%+v, %v", exit, err)
 	}
@@ -161,7 +163,7 @@ func TestStopsBesideOthers(t *testing.T) {
 // TestFollowALot: far more than is kept comes through whole.
 func TestFollowALot(t *testing.T) {
 	s, _ := openSession(t, nil)
-	p := start(t, s, local.StartRequest{Args: []string{"sh", "-c", "read go; head -c 50000000 /dev/zero"}, Stdin: true})
+	p := start(t, s, tranca.StartRequest{Args: []string{"sh", "-c", "read go; head -c 50000000 /dev/zero"}, Stdin: true})
 	got := make(chan string)
 	go func() { got <- all(t, p) }()
 	if err := p.Write(t.Context(), []byte("go\n")); err != nil {

@@ -63,7 +63,7 @@ func (r agentRunner) Run(ctx context.Context, req tranca.Request, before, after 
 type agentSession struct{ *engine.Session }
 
 func (s agentSession) Start(ctx context.Context, command []string) (mcp.Process, error) {
-	p, err := s.Session.Start(ctx, engine.StartRequest{Args: command})
+	p, err := s.Session.Start(ctx, tranca.StartRequest{Args: command})
 	if err != nil {
 		return nil, err
 	}

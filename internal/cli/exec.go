@@ -94,7 +94,7 @@ func (a *app) exec(ctx context.Context, c *cli.Command) error {
 }
 
 // startOptions reads the flags of exec.
-func (a *app) startOptions(c *cli.Command) (o client.StartOptions, err error) {
+func (a *app) startOptions(c *cli.Command) (o tranca.StartRequest, err error) {
 	o.Args = c.Args().Slice()[1:]
 	o.Dir, o.Tag = c.String("workdir"), c.String("tag")
 	o.Stdin = c.Bool("interactive")
@@ -113,7 +113,7 @@ func (a *app) startOptions(c *cli.Command) (o client.StartOptions, err error) {
 
 // start starts a program. One with a terminal is told what kind it is, unless
 // the policy or the caller says so.
-func (a *app) start(ctx context.Context, s *client.Client, id tranca.ID, o client.StartOptions) (*client.Process, error) {
+func (a *app) start(ctx context.Context, s *client.Client, id tranca.ID, o tranca.StartRequest) (*client.Process, error) {
 	box, err := s.Sandbox(ctx, id)
 	if err != nil {
 		return nil, err

@@ -161,7 +161,7 @@ func (a *app) openShell(ctx context.Context, c *cli.Command, s *client.Client, i
 	var p *client.Process
 	var err error
 	for _, shell := range []string{"bash", "sh"} {
-		p, err = a.start(ctx, s, id, client.StartOptions{Args: []string{shell}, Terminal: &size, Stdin: true})
+		p, err = a.start(ctx, s, id, tranca.StartRequest{Args: []string{shell}, Terminal: &size, Stdin: true})
 		if !errors.Is(err, tranca.ErrNotFound) {
 			break
 		}

@@ -209,6 +209,30 @@ func (s *Session) tie(ctx context.Context) (context.Context, context.CancelFunc)
 	return ctx, func() { untie(); cancel(nil) }
 }
 
+// work begins a call in which a program runs: Close of the engine waits for it,
+// the session is not idle meanwhile, and its context ends with both.
+func (s *Session) work(ctx context.Context) (context.Context, func(), error) {
+	if err := s.e.begin(); err != nil {
+		return nil, nil, err
+	}
+	used, err := s.use()
+	if err != nil {
+		s.e.running.Done()
+		return nil, nil, err
+	}
+	ctx, cancel := s.tie(ctx)
+	return ctx, func() { cancel(); used(); s.e.running.Done() }, nil
+}
+
+// admit waits for the turn of a program, which the caller gives back to flight.
+func (s *Session) admit(ctx context.Context) error {
+	s.e.queued(s.ID())
+	if err := s.e.admit(ctx); err != nil {
+		return s.because(err)
+	}
+	return nil
+}
+
 // watch sees to it that the session ends in time. One timer of the engine does
 // that for all sessions: an idle one costs no goroutine.
 func (e *Engine) watch(s *Session) {

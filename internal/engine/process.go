@@ -17,34 +17,13 @@ import (
 // maxTagBytes bounds the tag of a process.
 const maxTagBytes = 256
 
-// StartRequest is a program to start in a session.
-type StartRequest struct {
-	// Args holds the program and its arguments.
-	Args []string
-	// Env is added to the session's environment; names that the policy sets are
-	// [tranca.ErrRefused].
-	Env map[string]string
-	// Dir is where it starts; empty is the policy's folder.
-	Dir string
-	// Tag is the owner's name for it, of at most 256 bytes of printable UTF-8.
-	// Several may have the same.
-	Tag string
-	// Terminal gives it a terminal of this size.
-	Terminal *tranca.TerminalSize
-	// Stdin keeps its standard input open for [Process.Write]; with a terminal
-	// that is always so. Without it the input is empty.
-	Stdin bool
-	// Wall ends it after so long; 0 lets it live as long as its session.
-	Wall time.Duration
-}
-
 // Process is a program that was started in a session and outlives the call that
 // started it. What it wrote last is kept, so that anybody can read it later or
 // again. Safe for concurrent use.
 type Process struct {
 	s       *Session
 	id      tranca.ProcessID
-	req     StartRequest
+	req     tranca.StartRequest
 	started time.Time
 	proc    tranca.Process
 	place   *program
@@ -70,15 +49,11 @@ type Process struct {
 // (no such program or folder), [tranca.ErrInvalid], [tranca.ErrRefused] (the
 // environment), [tranca.ErrBusy] (too many programs), [tranca.ErrUnsupported] (a
 // terminal) or [tranca.ErrGone].
-func (s *Session) Start(ctx context.Context, r StartRequest) (*Process, error) {
-	if err := r.check(); err != nil {
+func (s *Session) Start(ctx context.Context, r tranca.StartRequest) (*Process, error) {
+	if err := checkStart(r); err != nil {
 		return nil, err
 	}
-	if err := s.e.begin(); err != nil {
-		return nil, err
-	}
-	defer s.e.running.Done()
-	done, err := s.use()
+	ctx, done, err := s.work(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -87,11 +62,8 @@ func (s *Session) Start(ctx context.Context, r StartRequest) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := s.tie(ctx)
-	defer cancel()
-	s.e.queued(s.ID())
-	if err := s.e.admit(ctx); err != nil {
-		return nil, s.because(err)
+	if err := s.admit(ctx); err != nil {
+		return nil, err
 	}
 	defer s.e.flight.leave(onePlace)
 	place, err := s.join(ctx)
@@ -102,8 +74,8 @@ func (s *Session) Start(ctx context.Context, r StartRequest) (*Process, error) {
 	return s.start(ctx, place, r, env)
 }
 
-// check refuses what no program can be started with.
-func (r *StartRequest) check() error {
+// checkStart refuses what no program can be started with.
+func checkStart(r tranca.StartRequest) error {
 	switch {
 	case len(r.Args) == 0 || r.Args[0] == "":
 		return fmt.Errorf("%w: no program is named", tranca.ErrInvalid)
@@ -123,7 +95,7 @@ func (r *StartRequest) check() error {
 }
 
 // start starts the program and takes it into the list.
-func (s *Session) start(ctx context.Context, place *program, r StartRequest, env map[string]string) (*Process, error) {
+func (s *Session) start(ctx context.Context, place *program, r tranca.StartRequest, env map[string]string) (*Process, error) {
 	p := &Process{
 		s: s, req: r, place: place, done: make(chan struct{}), started: time.Now(),
 		out: newOutput(s.box.plan.policy.Limits.Output.Size, s.e.cfg.FollowGrace),

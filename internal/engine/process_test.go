@@ -15,7 +15,7 @@ import (
 	"tranca/internal/engine"
 )
 
-func start(t *testing.T, s *engine.Session, r engine.StartRequest) *engine.Process {
+func start(t *testing.T, s *engine.Session, r tranca.StartRequest) *engine.Process {
 	t.Helper()
 	p, err := s.Start(t.Context(), r)
 	if err != nil {
@@ -24,7 +24,7 @@ func start(t *testing.T, s *engine.Session, r engine.StartRequest) *engine.Proce
 	return p
 }
 
-func words(args ...string) engine.StartRequest { return engine.StartRequest{Args: args} }
+func words(args ...string) tranca.StartRequest { return tranca.StartRequest{Args: args} }
 
 // output follows a process from the beginning to its end.
 func output(t *testing.T, p *engine.Process, from engine.FollowOptions) (out, err string, dropped int64) {
@@ -101,7 +101,7 @@ func TestProcessIsReplayed(t *testing.T) {
 func TestFollowersLoseNothing(t *testing.T) {
 	w := setup(t, fake.Options{}, func(c *engine.Config) { c.Policy.Limits.Output.Size = 64 << 10 })
 	s := openSession(t, w, tranca.Narrowing{})
-	p := start(t, s, engine.StartRequest{Args: []string{"cat"}, Stdin: true})
+	p := start(t, s, tranca.StartRequest{Args: []string{"cat"}, Stdin: true})
 	block := strings.Repeat("0123456789abcdef", 4<<10)
 	followers := make([]*engine.Follower, 4)
 	for i := range followers {
@@ -177,7 +177,7 @@ func TestFollowerThatTakesNothingIsLeftBehind(t *testing.T) {
 		c.FollowGrace = 50 * time.Millisecond
 	})
 	s := openSession(t, w, tranca.Narrowing{})
-	p := start(t, s, engine.StartRequest{Args: []string{"cat"}, Stdin: true})
+	p := start(t, s, tranca.StartRequest{Args: []string{"cat"}, Stdin: true})
 	f := p.Follow(engine.FollowOptions{})
 	defer f.Close()
 	for range 10 {
@@ -214,7 +214,7 @@ func TestFollowerThatTakesNothingIsLeftBehind(t *testing.T) {
 func TestStdinIsNeverMixed(t *testing.T) {
 	w := setup(t, fake.Options{}, nil)
 	s := openSession(t, w, tranca.Narrowing{})
-	p := start(t, s, engine.StartRequest{Args: []string{"cat"}, Stdin: true})
+	p := start(t, s, tranca.StartRequest{Args: []string{"cat"}, Stdin: true})
 	var all sync.WaitGroup
 	for i := range 8 {
 		all.Go(func() {
@@ -253,7 +253,7 @@ func TestStdinOfOneThatDoesNotRead(t *testing.T) {
 	if err := start(t, s, words("sleep", "60")).Write(t.Context(), []byte("x")); !errors.Is(err, tranca.ErrInvalid) {
 		t.Errorf("no input: %v", err)
 	}
-	p := start(t, s, engine.StartRequest{Args: []string{"sleep", "60"}, Stdin: true})
+	p := start(t, s, tranca.StartRequest{Args: []string{"sleep", "60"}, Stdin: true})
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	if err := p.Write(ctx, []byte("nobody reads")); !errors.Is(err, context.DeadlineExceeded) {
@@ -277,7 +277,7 @@ func TestStdinOfOneThatDoesNotRead(t *testing.T) {
 func TestTerminal(t *testing.T) {
 	w := setup(t, fake.Options{}, nil)
 	s := openSession(t, w, tranca.Narrowing{})
-	p := start(t, s, engine.StartRequest{Args: []string{"size"}, Terminal: &tranca.TerminalSize{Rows: 24, Columns: 80}})
+	p := start(t, s, tranca.StartRequest{Args: []string{"size"}, Terminal: &tranca.TerminalSize{Rows: 24, Columns: 80}})
 	says(t, p, "24x80")
 	if err := p.Resize(t.Context(), tranca.TerminalSize{Rows: 50, Columns: 132}); err != nil {
 		t.Error(err)
@@ -300,7 +300,7 @@ func TestProcessWall(t *testing.T) {
 	s := openSession(t, w, tranca.Narrowing{})
 	beside := start(t, s, words("deaf"))
 	says(t, beside, "deaf")
-	p := start(t, s, engine.StartRequest{Args: []string{"deaf"}, Wall: 30 * time.Millisecond})
+	p := start(t, s, tranca.StartRequest{Args: []string{"deaf"}, Wall: 30 * time.Millisecond})
 	ends(t, p, ended(tranca.EndWall))
 	if beside.Info().Exit != nil {
 		t.Error("the one beside it has ended too")
@@ -309,7 +309,7 @@ func TestProcessWall(t *testing.T) {
 		t.Error(err)
 	}
 	ends(t, beside, ended(tranca.EndSignaled))
-	alone := start(t, s, engine.StartRequest{Args: []string{"deaf"}, Wall: 30 * time.Millisecond})
+	alone := start(t, s, tranca.StartRequest{Args: []string{"deaf"}, Wall: 30 * time.Millisecond})
 	ends(t, alone, ended(tranca.EndWall))
 	if !in(t, s, command("exit")).Exit.Success() {
 		t.Error("the session can't be used any more")
@@ -320,7 +320,7 @@ func TestFindingProcesses(t *testing.T) {
 	w := setup(t, fake.Options{}, nil)
 	s := openSession(t, w, tranca.Narrowing{})
 	tagged := func(tag string) *engine.Process {
-		return start(t, s, engine.StartRequest{Args: []string{"sleep", "60"}, Tag: tag})
+		return start(t, s, tranca.StartRequest{Args: []string{"sleep", "60"}, Tag: tag})
 	}
 	other, first, second := tagged("db"), tagged("web"), tagged("web")
 	pid := func(p *engine.Process) string { return itoa(p.Info().PID) }
@@ -425,19 +425,19 @@ func TestBadStarts(t *testing.T) {
 	})
 	s := openSession(t, w, tranca.Narrowing{})
 	for name, tc := range map[string]struct {
-		r    engine.StartRequest
+		r    tranca.StartRequest
 		want error
 	}{
-		"nothing":         {engine.StartRequest{}, tranca.ErrInvalid},
+		"nothing":         {tranca.StartRequest{}, tranca.ErrInvalid},
 		"NUL":             {words("print", "a\x00"), tranca.ErrInvalid},
 		"no program":      {words("/nowhere"), tranca.ErrNotFound},
-		"negative wall":   {engine.StartRequest{Args: []string{"exit"}, Wall: -1}, tranca.ErrInvalid},
-		"long tag":        {engine.StartRequest{Args: []string{"exit"}, Tag: strings.Repeat("x", 257)}, tranca.ErrInvalid},
-		"tag of controls": {engine.StartRequest{Args: []string{"exit"}, Tag: "a\nb"}, tranca.ErrInvalid},
-		"tag of bytes":    {engine.StartRequest{Args: []string{"exit"}, Tag: "a\xff"}, tranca.ErrInvalid},
-		"no columns":      {engine.StartRequest{Args: []string{"exit"}, Terminal: &tranca.TerminalSize{Rows: 1}}, tranca.ErrInvalid},
-		"fixed variable":  {engine.StartRequest{Args: []string{"exit"}, Env: map[string]string{"FIXED": "2"}}, tranca.ErrRefused},
-		"no folder":       {engine.StartRequest{Args: []string{"exit"}, Dir: "/nowhere"}, tranca.ErrNotFound},
+		"negative wall":   {tranca.StartRequest{Args: []string{"exit"}, Wall: -1}, tranca.ErrInvalid},
+		"long tag":        {tranca.StartRequest{Args: []string{"exit"}, Tag: strings.Repeat("x", 257)}, tranca.ErrInvalid},
+		"tag of controls": {tranca.StartRequest{Args: []string{"exit"}, Tag: "a\nb"}, tranca.ErrInvalid},
+		"tag of bytes":    {tranca.StartRequest{Args: []string{"exit"}, Tag: "a\xff"}, tranca.ErrInvalid},
+		"no columns":      {tranca.StartRequest{Args: []string{"exit"}, Terminal: &tranca.TerminalSize{Rows: 1}}, tranca.ErrInvalid},
+		"fixed variable":  {tranca.StartRequest{Args: []string{"exit"}, Env: map[string]string{"FIXED": "2"}}, tranca.ErrRefused},
+		"no folder":       {tranca.StartRequest{Args: []string{"exit"}, Dir: "/nowhere"}, tranca.ErrNotFound},
 	} {
 		if p, err := s.Start(t.Context(), tc.r); p != nil || !errors.Is(err, tc.want) {
 			t.Errorf("%s: %v, want %v", name, err, tc.want)

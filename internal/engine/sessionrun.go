@@ -29,17 +29,11 @@ func (s *Session) runOne(ctx context.Context, req tranca.Request) (*tranca.Resul
 	if err != nil {
 		return nil, err
 	}
-	if err := s.e.begin(); err != nil {
-		return nil, err
-	}
-	defer s.e.running.Done()
-	done, err := s.use()
+	ctx, done, err := s.work(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	ctx, cancel := s.tie(ctx)
-	defer cancel()
 	if err := s.turns.enter(ctx, onePlace); err != nil {
 		return nil, s.because(err)
 	}
@@ -48,9 +42,8 @@ func (s *Session) runOne(ctx context.Context, req tranca.Request) (*tranca.Resul
 	if err != nil {
 		return nil, err
 	}
-	s.e.queued(s.ID())
-	if err := s.e.admit(ctx); err != nil {
-		return nil, s.because(err)
+	if err := s.admit(ctx); err != nil {
+		return nil, err
 	}
 	defer s.e.flight.leave(onePlace)
 	return s.run(ctx, &run{b: s.box, plan: p, job: j, dir: req.Narrow.Workdir, env: env})

@@ -53,13 +53,13 @@ func TestWhatIsLeftBesideOthers(t *testing.T) {
 	for name, leave := range map[string]func(*engine.Session){
 		"run": func(s *engine.Session) { in(t, s, command("beat", "heart")) },
 		"process": func(s *engine.Session) {
-			q := start(t, s, engine.StartRequest{Args: []string{"beat", "heart", "60"}, Wall: 100 * time.Millisecond})
+			q := start(t, s, tranca.StartRequest{Args: []string{"beat", "heart", "60"}, Wall: 100 * time.Millisecond})
 			ends(t, q, ended(tranca.EndWall))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := opens(t, w, engine.OpenOptions{})
-			p := start(t, s, engine.StartRequest{Args: []string{"cat"}, Stdin: true})
+			p := start(t, s, tranca.StartRequest{Args: []string{"cat"}, Stdin: true})
 			leave(s)
 			if err := p.CloseStdin(t.Context()); err != nil {
 				t.Fatal(err)
@@ -102,7 +102,7 @@ func TestUnstoppableBesideOthers(t *testing.T) {
 			}
 		},
 		"process": func(s *engine.Session) {
-			start(t, s, engine.StartRequest{Args: []string{"deaf"}, Wall: 20 * time.Millisecond})
+			start(t, s, tranca.StartRequest{Args: []string{"deaf"}, Wall: 20 * time.Millisecond})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -293,7 +293,7 @@ func something(s *engine.Session, n int) error {
 		}
 		return err
 	}
-	p, err := s.Start(ctx, engine.StartRequest{Args: []string{"cat"}, Stdin: true, Wall: time.Duration(n%5) * time.Millisecond})
+	p, err := s.Start(ctx, tranca.StartRequest{Args: []string{"cat"}, Stdin: true, Wall: time.Duration(n%5) * time.Millisecond})
 	if err != nil {
 		return err
 	}

@@ -46,7 +46,7 @@ func startProcess(c *call) error {
 	if c.s.cfg.LogCode {
 		c.attrs = append(c.attrs, slog.Any("args", in.Args))
 	}
-	p, err := s.Start(c.ctx(), engine.StartRequest{
+	p, err := s.Start(c.ctx(), tranca.StartRequest{
 		Args: in.Args, Env: in.Env, Dir: in.Dir, Tag: in.Tag,
 		Terminal: in.Terminal, Stdin: in.Stdin, Wall: wall,
 	})

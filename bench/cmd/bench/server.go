@@ -283,7 +283,7 @@ func (o *options) streamed(ctx context.Context, rep *report, s *served, dir stri
 }
 
 func follow(ctx context.Context, sb *client.Sandbox) error {
-	p, err := sb.Start(ctx, client.StartOptions{Args: []string{"head", "-c", fmt.Sprint(streamBytes), "/dev/zero"}})
+	p, err := sb.Start(ctx, tranca.StartRequest{Args: []string{"head", "-c", fmt.Sprint(streamBytes), "/dev/zero"}})
 	if err != nil {
 		return err
 	}

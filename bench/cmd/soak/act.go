@@ -133,14 +133,14 @@ func (l *life) abandon(ctx context.Context, c *client.Client, rnd *rand.Rand) er
 	if err != nil {
 		return err
 	}
-	_, err = sb.Start(ctx, client.StartOptions{Args: []string{"sleep", "600"}})
+	_, err = sb.Start(ctx, tranca.StartRequest{Args: []string{"sleep", "600"}})
 	return err
 }
 
 func (l *life) follow(ctx context.Context, c *client.Client, rnd *rand.Rand) error {
 	return within(ctx, c, func(sb *client.Sandbox) error {
 		lines := 100 + rnd.IntN(20000)
-		p, err := sb.Start(ctx, client.StartOptions{Args: []string{"python3", "-c", fmt.Sprintf("for i in range(%d): print(i)", lines)}})
+		p, err := sb.Start(ctx, tranca.StartRequest{Args: []string{"python3", "-c", fmt.Sprintf("for i in range(%d): print(i)", lines)}})
 		if err != nil {
 			return err
 		}
@@ -211,7 +211,7 @@ while True:
 
 func (l *life) port(ctx context.Context, c *client.Client, rnd *rand.Rand) error {
 	return within(ctx, c, func(sb *client.Sandbox) error {
-		p, err := sb.Start(ctx, client.StartOptions{Args: []string{"python3", "-c", echoServer}})
+		p, err := sb.Start(ctx, tranca.StartRequest{Args: []string{"python3", "-c", echoServer}})
 		if err != nil {
 			return err
 		}
@@ -257,7 +257,7 @@ func (l *life) gone(ctx context.Context, sb *client.Sandbox) error {
 
 func (l *life) terminal(ctx context.Context, c *client.Client, rnd *rand.Rand) error {
 	return within(ctx, c, func(sb *client.Sandbox) error {
-		p, err := sb.Start(ctx, client.StartOptions{Args: []string{"sh"}, Terminal: &tranca.TerminalSize{Rows: 24, Columns: 80}})
+		p, err := sb.Start(ctx, tranca.StartRequest{Args: []string{"sh"}, Terminal: &tranca.TerminalSize{Rows: 24, Columns: 80}})
 		if err != nil {
 			return err
 		}
