@@ -258,7 +258,9 @@ func (c *Client) checked(ctx context.Context, resp *http.Response, q *call) (*ht
 	case upgraded && q.upgrade != "" && resp.Header.Get("Upgrade") == q.upgrade:
 		return resp, nil
 	case resp.StatusCode == http.StatusNoContent:
-		return resp, nil
+		if q.accept == api.TypeJSON { // else there is something to be had
+			return resp, nil
+		}
 	case resp.StatusCode/100 == 2 && kind == q.accept && q.upgrade == "":
 		return resp, nil
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"net/http"
 	"strconv"
 	"sync"
 
@@ -208,9 +207,6 @@ func (r *reception) stream(ctx context.Context) error {
 		return err
 	}
 	defer resp.Body.Close()
-	if resp.StatusCode == http.StatusNoContent {
-		return r.p.s.c.foreign(resp, "")
-	}
 	for {
 		// The connection is buffered; one more buffer would only be a copy.
 		ev, data, err := api.ReadFrame(resp.Body, &r.buf)

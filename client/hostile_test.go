@@ -259,6 +259,28 @@ func TestWatches(t *testing.T) {
 	}
 }
 
+// TestAnAnswerOfNothing: who wants a stream, or a connection, takes no "done"
+// for one.
+func TestAnAnswerOfNothing(t *testing.T) {
+	c := answering(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", r.Header.Get("Accept"))
+		w.WriteHeader(http.StatusNoContent)
+	})
+	s, ctx := boxAt(c), t.Context()
+	for name, ask := range map[string]func() error{
+		"run":     func() error { _, err := c.Run(ctx, tranca.Request{Code: "x"}); return err },
+		"output":  func() error { _, err := processAt(c).Output(ctx); return err },
+		"file":    func() error { _, err := s.Files().Read(ctx, "x", 0); return err },
+		"archive": func() error { _, err := s.Archive(ctx, "x"); return err },
+		"watch":   func() error { _, err := (&files{s}).Watch(ctx, "x", false); return err },
+		"port":    func() error { _, err := s.Dial(ctx, 8080); return err },
+	} {
+		if err := ask(); !errors.Is(err, tranca.ErrProtocol) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func FuzzServer(f *testing.F) {
 	end := exited(0)
 	f.Add(frames("out", api.Event{Type: api.EventResult, Result: theResult, StdoutBytes: 3}))

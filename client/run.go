@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -119,9 +118,6 @@ func (r *running) do(ctx context.Context, req tranca.Request, pattern string, na
 	}
 	defer resp.Body.Close()
 	r.begun.Store(true)
-	if resp.StatusCode == http.StatusNoContent {
-		return nil, r.c.foreign(resp, "")
-	}
 	return r.receive(ctx, resp.Body, req)
 }
 

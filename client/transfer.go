@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net/http"
 	"strconv"
 	"sync"
 
@@ -47,10 +46,6 @@ func (d *download) open() error {
 	resp, err := d.f.s.c.send(d.ctx, q)
 	if err != nil {
 		return err
-	}
-	if resp.StatusCode == http.StatusNoContent {
-		resp.Body.Close()
-		return d.f.s.c.foreign(resp, "")
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -233,10 +228,6 @@ func (s *Sandbox) Archive(ctx context.Context, path string) (io.ReadCloser, erro
 	resp, err := s.c.send(ctx, q)
 	if err != nil {
 		return nil, err
-	}
-	if resp.StatusCode == http.StatusNoContent {
-		resp.Body.Close()
-		return nil, s.c.foreign(resp, "")
 	}
 	return &archive{resp.Body, s.c, ctx}, nil
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"strconv"
 	"sync"
 
@@ -54,9 +53,6 @@ func (w *watch) start(ctx context.Context, q *call) (io.Closer, *bufio.Reader, e
 	resp, err := w.c.send(ctx, q)
 	if err != nil {
 		return nil, nil, err
-	}
-	if resp.StatusCode == http.StatusNoContent {
-		return resp.Body, nil, w.c.foreign(resp, "")
 	}
 	in := bufio.NewReader(resp.Body)
 	for {
