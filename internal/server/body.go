@@ -213,20 +213,22 @@ func (c *call) checkMedia() error {
 		}
 		return nil
 	}
+	taken := mediaTypes(spec.JSON != nil, spec.Media)
 	text := c.r.Header.Get("Content-Type")
 	if text == "" {
 		if spec.JSON == nil || length == 0 {
 			return nil
 		}
-		return api.Errorf(api.CodeMediaType, "there is no header Content-Type; the body is one of: %s", strings.Join(mediaTypes(spec.JSON != nil, spec.Media), ", "))
+		return api.Errorf(api.CodeMediaType, "there is no header Content-Type; the body is one of: %s", strings.Join(taken, ", "))
 	}
 	media, params, err := mime.ParseMediaType(text)
 	if charset := params["charset"]; err == nil && charset != "" && !strings.EqualFold(charset, "utf-8") {
 		return api.Errorf(api.CodeMediaType, "the body is in charset %.40q: want utf-8", charset)
 	}
-	if err != nil || !slices.Contains(mediaTypes(spec.JSON != nil, spec.Media), media) {
-		return api.Errorf(api.CodeMediaType, "the body is said to be %.100q: want one of: %s", text, strings.Join(mediaTypes(spec.JSON != nil, spec.Media), ", "))
+	if err != nil || !slices.Contains(taken, media) {
+		return api.Errorf(api.CodeMediaType, "the body is said to be %.100q: want one of: %s", text, strings.Join(taken, ", "))
 	}
+	c.media = media
 	return nil
 }
 
@@ -238,10 +240,7 @@ func mediaTypes(json bool, others []string) []string {
 }
 
 // frames reports whether the body is one of frames.
-func (c *call) frames() bool {
-	media, _, err := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
-	return err == nil && media == api.TypeFrames
-}
+func (c *call) frames() bool { return c.media == api.TypeFrames }
 
 // raw reads the whole JSON body.
 func (c *call) raw() ([]byte, error) {

@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"maps"
 	"net/http"
 	"path"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -31,6 +33,7 @@ type call struct {
 	id      string
 	query   query
 	body    *body
+	media   string // the body's type, where it has one
 	sandbox tranca.ID
 	// code is what went wrong, or empty.
 	code  api.Code
@@ -49,12 +52,7 @@ type methods map[string]target
 
 // allow lists the methods, for the header of that name.
 func (m methods) allow() string {
-	var all []string
-	for name := range m {
-		all = append(all, name)
-	}
-	slices.Sort(all)
-	return strings.Join(all, ", ")
+	return strings.Join(slices.Sorted(maps.Keys(m)), ", ")
 }
 
 type callKey struct{}
@@ -218,7 +216,7 @@ func (c *call) write(status int, media string, v any) {
 func (c *call) bytes(status int, media string, b []byte) {
 	h := c.w.Header()
 	h.Set("Content-Type", media)
-	h.Set("Content-Length", itoa(len(b)))
+	h.Set("Content-Length", strconv.Itoa(len(b)))
 	c.body.leave() // before its rest is looked at, to write the header
 	c.w.WriteHeader(status)
 	_, _ = c.w.Write(b) // a client that has gone reads nothing

@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"maps"
 	"net/http"
@@ -57,10 +58,7 @@ func (r *requests) write(b *exposition) {
 	defer r.mu.Unlock()
 	b.head("tranca_http_requests_total", "counter", "Requests that were answered, by call and status.")
 	keys := slices.SortedFunc(maps.Keys(r.all), func(x, y counted) int {
-		if x.call != y.call {
-			return cmpStrings(x.call, y.call)
-		}
-		return x.status - y.status
+		return cmp.Or(cmp.Compare(x.call, y.call), cmp.Compare(x.status, y.status))
 	})
 	for _, k := range keys {
 		fmt.Fprintf(b, "tranca_http_requests_total{call=%q,status=\"%d\"} %d\n", k.call, k.status, r.all[k])
@@ -69,13 +67,6 @@ func (r *requests) write(b *exposition) {
 	for _, call := range slices.Sorted(maps.Keys(r.sum)) {
 		fmt.Fprintf(b, "tranca_http_request_seconds_total{call=%q} %s\n", call, seconds(r.sum[call]))
 	}
-}
-
-func cmpStrings(a, b string) int {
-	if a < b {
-		return -1
-	}
-	return 1
 }
 
 // exposition is text in Prometheus' format.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net/http"
 	"time"
 
@@ -102,20 +103,17 @@ func followOutput(c *call) error {
 	ctx, gone := context.WithCancelCause(ctx)
 	defer gone(nil)
 	info := p.Info()
-	f := p.Follow(engine.FollowOptions{
-		StdoutFrom: c.query.number("stdout_from"), StderrFrom: c.query.number("stderr_from"), Headroom: api.OutputHeadroom,
-	})
+	at := [2]int64{c.query.number("stdout_from"), c.query.number("stderr_from")}
+	f := p.Follow(engine.FollowOptions{StdoutFrom: at[0], StderrFrom: at[1], Headroom: api.OutputHeadroom})
 	defer f.Close()
-	st := c.follow(c.query.flag("follow"), func() { gone(errClientGone) })
+	following := c.query.flag("follow")
+	st := c.follow(following, func() { gone(errClientGone) })
 	if err := st.Event(api.Event{Type: api.EventProcess, Process: &info}); err != nil {
 		return st.end(nil)
 	}
-	at := [2]int64{c.query.number("stdout_from"), c.query.number("stderr_from")}
-	var last [2]int64
-	if !c.query.flag("follow") {
-		last = [2]int64{info.Stdout.Written, info.Stderr.Written}
-	} else {
-		last = [2]int64{1<<63 - 1, 1<<63 - 1}
+	last := [2]int64{info.Stdout.Written, info.Stderr.Written}
+	if following {
+		last = [2]int64{math.MaxInt64, math.MaxInt64}
 	}
 	err = copyOutput(ctx, st, f, at, last)
 	if errors.Is(err, io.EOF) {
