@@ -8,7 +8,6 @@ import (
 	"log/slog"
 
 	"tranca"
-	"tranca/internal/app/backends"
 	"tranca/internal/cli"
 	"tranca/internal/engine"
 	"tranca/internal/mcp"
@@ -21,15 +20,9 @@ const agentReady = 1
 // serveMCP serves one agent over standard input and output.
 func serveMCP(ctx context.Context, setup cli.MCPSetup) error {
 	logger := slog.New(slog.NewTextHandler(setup.Log, nil))
-	all, err := backends.All(agentReady)
-	if err != nil {
-		return err
-	}
 	// The agent's sessions, which the surface bounds, live until it goes: the
 	// person behind it may be away for a day.
-	e, err := engine.New(engine.Config{
-		Backends: all, Policy: setup.Policy, Logger: logger, MaxTTL: -1,
-	})
+	e, err := Engine(setup.Policy, logger, agentReady)
 	if err != nil {
 		return err
 	}
