@@ -111,7 +111,7 @@ func (l *Local) Open(ctx context.Context, n tranca.Narrowing) (Session, error) {
 type session struct{ *engine.Session }
 
 func (s session) Start(ctx context.Context, r tranca.StartRequest) (Process, error) {
-	return wrap(s.Session.Start(ctx, tranca.StartRequest(r)))
+	return wrap(s.Session.Start(ctx, r))
 }
 
 func (s session) Process(selector string) (Process, error) {
