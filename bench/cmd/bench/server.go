@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,52 +11,19 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync"
-	"syscall"
 	"time"
 
 	"tranca"
 	"tranca/bench/hoststate"
 	"tranca/bench/sample"
+	"tranca/bench/served"
 	"tranca/client"
 )
 
-// served is `tranca serve` in a process of its own, and a client of it.
-type served struct {
+// serving is a server in a process of its own, and a client of it.
+type serving struct {
 	*client.Client
-	cmd    *exec.Cmd
-	log    bytes.Buffer
-	socket string
-}
-
-// serve starts a server whose socket lies in dir.
-func (o *options) serve(ctx context.Context, dir string) (*served, error) {
-	s := &served{socket: filepath.Join(dir, "tranca.sock")}
-	s.cmd = exec.Command(o.tranca, "serve", "--socket", s.socket, "--max-sandboxes", "80", "--log-level", "warn")
-	s.cmd.Stdout, s.cmd.Stderr = &s.log, &s.log
-	var err error
-	if s.Client, err = client.New(client.WithSocket(s.socket)); err != nil {
-		return nil, err
-	}
-	if err := s.cmd.Start(); err != nil {
-		return nil, err
-	}
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		if _, err = s.Info(ctx); err == nil {
-			return s, nil
-		}
-		if time.Now().After(deadline) {
-			return nil, errors.Join(err, s.stop())
-		}
-	}
-}
-
-func (s *served) stop() error {
-	_ = s.Close()
-	_ = s.cmd.Process.Signal(syscall.SIGTERM)
-	if err := s.cmd.Wait(); err != nil {
-		return fmt.Errorf("tranca serve: %w: %s", err, s.log.String())
-	}
-	return nil
+	process *served.Server
 }
 
 // server measures the way through the socket.
@@ -67,11 +33,17 @@ func (o *options) server(ctx context.Context, rep *report) (err error) {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	s, err := o.serve(ctx, dir)
+	process, err := served.Start(ctx, o.tranca, filepath.Join(dir, "tranca.sock"), "--max-sandboxes", "80")
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.stop()) }()
+	defer func() { err = errors.Join(err, process.Stop()) }()
+	c, err := process.Client()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	s := &serving{c, process}
 	for _, measure := range []func(context.Context, *report) error{
 		func(ctx context.Context, rep *report) error { return o.secondCommand(ctx, rep, s) },
 		func(ctx context.Context, rep *report) error { return o.manySandboxes(ctx, rep, s) },
@@ -88,7 +60,7 @@ func (o *options) server(ctx context.Context, rep *report) (err error) {
 
 // secondCommand times a command in a sandbox that lives, beside the command
 // itself.
-func (o *options) secondCommand(ctx context.Context, rep *report, s *served) error {
+func (o *options) secondCommand(ctx context.Context, rep *report, s *serving) error {
 	sb, err := s.Create(ctx, client.CreateOptions{})
 	if err != nil {
 		return err
@@ -120,7 +92,7 @@ func (o *options) secondCommand(ctx context.Context, rep *report, s *served) err
 }
 
 // manySandboxes makes 64 at once and runs a command in each. An error ends it.
-func (o *options) manySandboxes(ctx context.Context, rep *report, s *served) error {
+func (o *options) manySandboxes(ctx context.Context, rep *report, s *serving) error {
 	const many = 64
 	start := time.Now()
 	errs := make([]error, many)
@@ -158,7 +130,7 @@ func (o *options) manySandboxes(ctx context.Context, rep *report, s *served) err
 }
 
 // idleServer compares the server's own memory with and without idle sandboxes.
-func (o *options) idleServer(ctx context.Context, rep *report, s *served) error {
+func (o *options) idleServer(ctx context.Context, rep *report, s *serving) error {
 	before, err := s.memory(ctx)
 	if err != nil {
 		return err
@@ -192,13 +164,13 @@ func mib(n int64) float64 { return float64(n) / (1 << 20) }
 
 // memory returns the lowest of what the server holds within some seconds: what
 // waits to be collected isn't held.
-func (s *served) memory(ctx context.Context) (int64, error) {
+func (s *serving) memory(ctx context.Context) (int64, error) {
 	least := int64(1) << 62
 	for range 10 {
 		if err := sleep(ctx, 500*time.Millisecond); err != nil {
 			return 0, err
 		}
-		n, err := hoststate.PrivateDirty(s.cmd.Process.Pid)
+		n, err := hoststate.PrivateDirty(s.process.PID())
 		if err != nil {
 			return 0, err
 		}
@@ -217,7 +189,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 }
 
 // finishedRuns looks at the server's memory before and after many runs.
-func (o *options) finishedRuns(ctx context.Context, rep *report, s *served) error {
+func (o *options) finishedRuns(ctx context.Context, rep *report, s *serving) error {
 	many := func(n int) error {
 		_, err := together(ctx, 16, n/16, func(ctx context.Context) error {
 			r, err := s.Run(ctx, tranca.Request{Command: []string{"/bin/echo", "42"}})
@@ -252,7 +224,7 @@ func (o *options) finishedRuns(ctx context.Context, rep *report, s *served) erro
 
 // streamed sends a gibibyte of a program's output through API and client,
 // beside a plain copy by net/http over a unix socket from another process.
-func (o *options) streamed(ctx context.Context, rep *report, s *served, dir string) error {
+func (o *options) streamed(ctx context.Context, rep *report, s *serving, dir string) error {
 	plain, stop, err := startPlain(ctx, filepath.Join(dir, "plain.sock"))
 	if err != nil {
 		return err
@@ -271,14 +243,7 @@ func (o *options) streamed(ctx context.Context, rep *report, s *served, dir stri
 	if err != nil {
 		return err
 	}
-	rate := func(s sample.Series) float64 { return streamBytes / s.Percentile(50).Seconds() / (1 << 20) }
-	rep.Times[copied], rep.Times[through] = times[copied], times[through]
-	rep.Rows = append(rep.Rows,
-		row{Part: "server", Name: copied, Figure: fmt.Sprintf("%.0f MiB/s", rate(times[copied])), Value: 1, Unit: "x net/http"},
-		row{
-			Part: "server", Name: through, Figure: fmt.Sprintf("%.0f MiB/s", rate(times[through])),
-			Value: rate(times[through]) / rate(times[copied]), Target: 0.5, AtLeast: true, Unit: "x net/http",
-		})
+	rep.addRates("server", "net/http", copied, through, times, 0.5)
 	return nil
 }
 

@@ -34,7 +34,7 @@ func (l *life) act(ctx context.Context, rnd *rand.Rand) error {
 		{"port", l.port}, {"terminal", l.terminal}, {"killed client", l.killedClient},
 	}
 	a := acts[rnd.IntN(len(acts))]
-	c, err := l.server.client()
+	c, err := l.server.Client()
 	if err != nil {
 		return err
 	}

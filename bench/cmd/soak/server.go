@@ -1,111 +1,44 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
-	"syscall"
 	"time"
 
 	"tranca"
 	"tranca/bench/hoststate"
+	"tranca/bench/served"
 	"tranca/client"
 )
 
 // server is `tranca serve`, as its operator sees it from outside.
 type server struct {
-	cmd    *exec.Cmd
-	socket string
-	log    *bounded
-	done   chan struct{}
-	err    error
-	once   sync.Once
-	before map[string]bool // what was there before it, as in [hoststate.State]
-}
-
-// bounded keeps the last bytes of a log.
-type bounded struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *bounded) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.text.Write(p)
-	if over := b.text.Len() - 64<<10; over > 0 {
-		b.text.Next(over)
-	}
-	return len(p), nil
+	*served.Server
+	program string
+	before  map[string]bool // what was there before it, as in [hoststate.State]
 }
 
 // start starts a server and returns when it answers.
 func start(ctx context.Context, program, socket string) (*server, error) {
-	s := &server{socket: socket, log: &bounded{}, done: make(chan struct{})}
-	s.cmd = exec.Command(program, "serve", "--socket", socket, "--log-level", "warn", "--max-sandboxes", "48")
-	s.cmd.Stdout, s.cmd.Stderr = s.log, s.log
-	var err error
-	if s.before, err = hoststate.Sandboxed([]string{program}); err != nil {
-		return nil, err
-	}
-	if err := s.cmd.Start(); err != nil {
-		return nil, err
-	}
-	go func() {
-		s.err = s.cmd.Wait()
-		close(s.done)
-	}()
-	c, err := s.client()
+	before, err := hoststate.Sandboxed([]string{program})
 	if err != nil {
-		return nil, errors.Join(err, s.stop())
+		return nil, err
 	}
-	defer c.Close()
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		if _, err = c.Info(ctx); err == nil {
-			return s, nil
-		}
-		if time.Now().After(deadline) || ctx.Err() != nil {
-			return nil, fmt.Errorf("it does not answer: %w\n%s", errors.Join(err, s.stop()), s.log.text.String())
-		}
-	}
-}
-
-func (s *server) client() (*client.Client, error) { return client.New(client.WithSocket(s.socket)) }
-
-// kill is the kill -9.
-func (s *server) kill() { _ = s.cmd.Process.Kill() }
-
-// stop lets it end by itself.
-func (s *server) stop() error {
-	s.once.Do(func() {
-		_ = s.cmd.Process.Signal(syscall.SIGTERM)
-		select {
-		case <-s.done:
-		case <-time.After(60 * time.Second):
-			s.kill()
-			<-s.done
-			s.err = errors.New("it did not end within 60 s of SIGTERM")
-		}
-	})
-	if s.err != nil && s.cmd.ProcessState.ExitCode() != -1 {
-		return fmt.Errorf("the server: %w\n%s", s.err, s.log.text.String())
-	}
-	return nil
+	s, err := served.Start(ctx, program, socket, "--max-sandboxes", "48")
+	return &server{s, program, before}, err
 }
 
 // died waits until nothing of a server that was killed runs any more: its
 // sandboxes die without anybody's help.
 func (s *server) died() error {
-	<-s.done
+	<-s.Done()
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
-		now, err := hoststate.Sandboxed([]string{s.cmd.Path})
+		now, err := hoststate.Sandboxed([]string{s.program})
 		if err != nil {
 			return err
 		}
@@ -121,7 +54,7 @@ func (s *server) died() error {
 
 // clear destroys every sandbox and waits until no guest agent is left.
 func (s *server) clear(ctx context.Context) error {
-	c, err := s.client()
+	c, err := s.Client()
 	if err != nil {
 		return err
 	}
@@ -152,7 +85,7 @@ func (s *server) clear(ctx context.Context) error {
 // agents returns the pids of its children, which are guest agents.
 func (s *server) agents() []int {
 	var all []int
-	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", s.cmd.Process.Pid))
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", s.PID()))
 	for _, name := range tasks {
 		text, err := os.ReadFile(name)
 		if err != nil {
@@ -174,11 +107,11 @@ type state struct {
 }
 
 func (s *server) look() (state, error) {
-	fds, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", s.cmd.Process.Pid))
+	fds, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", s.PID()))
 	if err != nil {
 		return state{}, err
 	}
-	memory, err := hoststate.PrivateDirty(s.cmd.Process.Pid)
+	memory, err := hoststate.PrivateDirty(s.PID())
 	return state{len(fds), memory}, err
 }
 

@@ -86,7 +86,7 @@ func (l *life) run(ctx context.Context) error {
 	if l.server, err = start(ctx, l.program, l.socket); err != nil {
 		return err
 	}
-	defer l.server.stop()
+	defer l.server.Stop()
 	warm, last := min(l.time/4, 10*time.Second), l.time/5
 	if !l.kill {
 		last = 0
@@ -105,7 +105,7 @@ func (l *life) run(ctx context.Context) error {
 		return err
 	}
 	if !l.kill {
-		return l.server.stop()
+		return l.server.Stop()
 	}
 	ending, cancel := context.WithTimeout(ctx, last+time.Second)
 	defer cancel()
@@ -113,7 +113,7 @@ func (l *life) run(ctx context.Context) error {
 		l.mu.Lock()
 		l.ending = true
 		l.mu.Unlock()
-		l.server.kill()
+		l.server.Kill()
 		cancel()
 	})
 	defer timer.Stop()
