@@ -71,9 +71,7 @@ func (a *app) exec(ctx context.Context, c *cli.Command) error {
 		return err
 	}
 	return a.atServer(ctx, c, func(ctx context.Context, s *client.Client) error {
-		starting, stop := interruptible(ctx, a.Quit)
-		p, err := a.start(starting, s, tranca.ID(c.Args().First()), o)
-		stop()
+		p, err := a.startNamed(ctx, s, tranca.ID(c.Args().First()), o)
 		switch {
 		case err != nil:
 			return err
@@ -111,13 +109,21 @@ func (a *app) startOptions(c *cli.Command) (o tranca.StartRequest, err error) {
 	return o, nil
 }
 
-// start starts a program. One with a terminal is told what kind it is, unless
-// the policy or the caller says so.
-func (a *app) start(ctx context.Context, s *client.Client, id tranca.ID, o tranca.StartRequest) (*client.Process, error) {
+// startNamed finds a sandbox and starts a program in it. Until that runs, a
+// signal is for this process.
+func (a *app) startNamed(ctx context.Context, s *client.Client, id tranca.ID, o tranca.StartRequest) (*client.Process, error) {
+	ctx, stop := interruptible(ctx, a.Quit)
+	defer stop()
 	box, err := s.Sandbox(ctx, id)
 	if err != nil {
 		return nil, err
 	}
+	return a.start(ctx, box, o)
+}
+
+// start starts a program. One with a terminal is told what kind it is, unless
+// the policy or the caller says so.
+func (a *app) start(ctx context.Context, box *client.Sandbox, o tranca.StartRequest) (*client.Process, error) {
 	kind := a.Getenv("TERM")
 	_, given := o.Env["TERM"]
 	if o.Terminal == nil || given || !termName(kind) {
@@ -139,6 +145,38 @@ func (a *app) start(ctx context.Context, s *client.Client, id tranca.ID, o tranc
 // the program waits.
 const waitingOutput = 64 << 20
 
+// outputs are this process's own, for what a program in a sandbox writes,
+// however much that is.
+type outputs struct {
+	out, errs *stream
+	still     []func() bool
+}
+
+// newOutputs begins to pass output on until end. What waits is given up when
+// ctx ends. failed is told of the first error of each.
+func (a *app) newOutputs(ctx context.Context, failed func(error)) *outputs {
+	o := &outputs{out: newStream(shielded(a.Stdout), failed), errs: newStream(shielded(a.Stderr), failed)}
+	for _, s := range []*stream{o.out, o.errs} {
+		s.room = waitingOutput
+		o.still = append(o.still, context.AfterFunc(ctx, func() { s.abandon(context.Cause(ctx)) }))
+	}
+	return o
+}
+
+// end waits until all was passed on, and returns the first error.
+func (o *outputs) end(ctx context.Context) error {
+	var first error
+	for _, s := range []*stream{o.out, o.errs} {
+		if lost := s.end(ctx, readerPatience(s.dst, time.Minute)); first == nil {
+			first = lost
+		}
+	}
+	for _, stop := range o.still {
+		stop()
+	}
+	return first
+}
+
 // execPiped waits for a program that has no terminal.
 func (a *app) execPiped(ctx context.Context, c *cli.Command, p *client.Process) error {
 	ctx, w, stop := watchOver(ctx, p, a.Quit)
@@ -150,19 +188,13 @@ func (a *app) execPiped(ctx context.Context, c *cli.Command, p *client.Process) 
 			w.abandon(fmt.Errorf("the output can't be written: %w", err))
 		}
 	}
-	out, errs := newStream(shielded(a.Stdout), failed), newStream(shielded(a.Stderr), failed)
-	for _, s := range []*stream{out, errs} {
-		s.room = waitingOutput
-		defer context.AfterFunc(ctx, func() { s.abandon(context.Cause(ctx)) })()
-	}
+	o := a.newOutputs(ctx, failed)
 	if c.Bool("interactive") {
 		go feed(ctx, p, a.programInput())
 	}
-	err := a.follow(ctx, p.Follow(client.FollowOptions{}), out, errs)
-	for _, s := range []*stream{out, errs} {
-		if lost := s.end(ctx, readerPatience(s.dst, time.Minute)); err == nil && lost != nil && !brokenPipe(lost) {
-			err = fmt.Errorf("the output can't be written: %w", lost)
-		}
+	err := a.follow(ctx, p.Follow(client.FollowOptions{}), o.out, o.errs)
+	if lost := o.end(ctx); err == nil && lost != nil && !brokenPipe(lost) {
+		err = fmt.Errorf("the output can't be written: %w", lost)
 	}
 	if why := w.reason(); why != nil {
 		return why

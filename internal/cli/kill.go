@@ -35,7 +35,7 @@ func (a *app) kill(ctx context.Context, c *cli.Command) error {
 	if err != nil {
 		return &usageError{c.FullName(), "--signal: " + plain(err)}
 	}
-	return a.withProcess(ctx, c, 2, func(ctx context.Context, p *client.Process) error {
+	return a.withProcess(ctx, c, func(ctx context.Context, p *client.Process) error {
 		return p.Signal(ctx, sig, c.Bool("group"))
 	})
 }

@@ -4,11 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"time"
 
 	"github.com/urfave/cli/v3"
 
-	"tranca"
 	"tranca/client"
 )
 
@@ -39,25 +37,19 @@ func (a *app) logsCommand() *cli.Command {
 }
 
 func (a *app) logs(ctx context.Context, c *cli.Command) error {
-	return a.withProcess(ctx, c, 2, func(ctx context.Context, p *client.Process) error {
+	return a.withProcess(ctx, c, func(ctx context.Context, p *client.Process) error {
 		ctx, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
 		failed := func(err error) { cancel(fmt.Errorf("the output can't be written: %w", err)) }
-		out, errs := newStream(shielded(a.Stdout), failed), newStream(shielded(a.Stderr), failed)
-		for _, s := range []*stream{out, errs} {
-			s.room = waitingOutput
-			defer context.AfterFunc(ctx, func() { s.abandon(context.Cause(ctx)) })()
-		}
+		o := a.newOutputs(ctx, failed)
 		var err error
 		if c.Bool("follow") {
-			err = a.follow(ctx, p.Follow(client.FollowOptions{}), out, errs)
+			err = a.follow(ctx, p.Follow(client.FollowOptions{}), o.out, o.errs)
 		} else {
-			err = a.printKept(ctx, p, out, errs)
+			err = a.printKept(ctx, p, o.out, o.errs)
 		}
-		for _, s := range []*stream{out, errs} {
-			if lost := s.end(ctx, readerPatience(s.dst, time.Minute)); err == nil {
-				err = lost
-			}
+		if lost := o.end(ctx); err == nil {
+			err = lost
 		}
 		return err
 	})
@@ -84,15 +76,8 @@ func (a *app) sayDropped(bytes int64, name string) {
 }
 
 // withProcess is withSandbox for a command whose second argument is a process.
-func (a *app) withProcess(ctx context.Context, c *cli.Command, most int, work func(context.Context, *client.Process) error) error {
-	if err := argumentCount(c, 2, most); err != nil {
-		return err
-	}
-	return a.withServer(ctx, c, func(ctx context.Context, s *client.Client) error {
-		box, err := s.Sandbox(ctx, tranca.ID(c.Args().First()))
-		if err != nil {
-			return err
-		}
+func (a *app) withProcess(ctx context.Context, c *cli.Command, work func(context.Context, *client.Process) error) error {
+	return a.withSandbox(ctx, c, 2, 2, func(ctx context.Context, box *client.Sandbox) error {
 		p, err := box.Process(ctx, c.Args().Get(1))
 		if err != nil {
 			return err

@@ -70,7 +70,11 @@ func (a *app) shell(ctx context.Context, c *cli.Command) error {
 	}
 	return a.atServer(ctx, c, func(ctx context.Context, s *client.Client) error {
 		if id != "" {
-			p, from, err := a.openShell(ctx, c, s, id)
+			box, err := s.Sandbox(ctx, id)
+			if err != nil {
+				return err
+			}
+			p, from, err := a.openShell(ctx, c, box)
 			if err != nil {
 				return err
 			}
@@ -120,7 +124,7 @@ func (a *app) freshShell(ctx context.Context, c *cli.Command, s *client.Client, 
 			err = fmt.Errorf("remove the sandbox %s: %w", box.ID(), closed)
 		}
 	}()
-	p, from, err := a.openShell(starting, c, s, box.ID())
+	p, from, err := a.openShell(starting, c, box)
 	if err != nil {
 		return err
 	}
@@ -153,15 +157,15 @@ func keepAlive(ctx context.Context, box *client.Sandbox) {
 
 // openShell starts a shell, or finds the program to go on with, and says where
 // in its output to begin.
-func (a *app) openShell(ctx context.Context, c *cli.Command, s *client.Client, id tranca.ID) (*client.Process, int64, error) {
+func (a *app) openShell(ctx context.Context, c *cli.Command, box *client.Sandbox) (*client.Process, int64, error) {
 	if c.IsSet("attach") {
-		return a.find(ctx, s, id, c.String("attach"))
+		return find(ctx, box, c.String("attach"))
 	}
 	size := a.terminalSize()
 	var p *client.Process
 	var err error
 	for _, shell := range []string{"bash", "sh"} {
-		p, err = a.start(ctx, s, id, tranca.StartRequest{Args: []string{shell}, Terminal: &size, Stdin: true})
+		p, err = a.start(ctx, box, tranca.StartRequest{Args: []string{shell}, Terminal: &size, Stdin: true})
 		if !errors.Is(err, tranca.ErrNotFound) {
 			break
 		}
@@ -171,11 +175,7 @@ func (a *app) openShell(ctx context.Context, c *cli.Command, s *client.Client, i
 
 // find finds a program with a terminal. Its screen is what it draws from now
 // on.
-func (a *app) find(ctx context.Context, s *client.Client, id tranca.ID, process string) (*client.Process, int64, error) {
-	box, err := s.Sandbox(ctx, id)
-	if err != nil {
-		return nil, 0, err
-	}
+func find(ctx context.Context, box *client.Sandbox, process string) (*client.Process, int64, error) {
 	p, err := box.Process(ctx, process)
 	if err != nil {
 		return nil, 0, err
@@ -185,7 +185,7 @@ func (a *app) find(ctx context.Context, s *client.Client, id tranca.ID, process 
 	case info.Exit != nil:
 		return nil, 0, fmt.Errorf("%w: process %s has ended", tranca.ErrGone, info.ID)
 	case info.Terminal == nil:
-		return nil, 0, fmt.Errorf("%w: process %s has no terminal; its output: tranca logs -f %s %s", tranca.ErrInvalid, info.ID, id, info.ID)
+		return nil, 0, fmt.Errorf("%w: process %s has no terminal; its output: tranca logs -f %s %s", tranca.ErrInvalid, info.ID, box.ID(), info.ID)
 	}
 	return p, info.Stdout.Written, nil
 }
