@@ -112,9 +112,7 @@ func (q *completion) answer(ctx context.Context) {
 // a shell would take for more than a word is left out: names may come from a
 // sandbox.
 func (q *completion) fit(word, about string) {
-	if !strings.HasPrefix(word, q.word) || word == "" || strings.ContainsFunc(word, func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-_./:=,+@%", r)
-	}) {
+	if !strings.HasPrefix(word, q.word) || !plainWord(word) {
 		return
 	}
 	q.fits = append(q.fits, word+"\t"+terminal.Clean(cut(about, 70)))

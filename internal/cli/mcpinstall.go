@@ -107,7 +107,7 @@ func (a *app) serverCommand(policyFile string) (agentconfig.Server, error) {
 func printPlan(w io.Writer, p agentconfig.Plan) error {
 	text := fmt.Sprintf("In %s:\n\n%s\n", p.File(), p.Snippet)
 	if p.Command != nil {
-		text += "or by its own command:\n\n  " + shellLine(p.Command) + "\n"
+		text += "or by its own command:\n\n  " + commandText(p.Command) + "\n"
 	}
 	_, err := io.WriteString(w, text)
 	return err
@@ -126,18 +126,4 @@ func tellInstalled(w io.Writer, p agentconfig.Plan, done agentconfig.Change) err
 	}
 	_, err := io.WriteString(w, text)
 	return err
-}
-
-// shellLine writes a command as a person may paste it.
-func shellLine(args []string) string {
-	quoted := make([]string, len(args))
-	for i, arg := range args {
-		quoted[i] = arg
-		if arg == "" || strings.ContainsFunc(arg, func(r rune) bool {
-			return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+@:,=", r)
-		}) {
-			quoted[i] = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
-		}
-	}
-	return strings.Join(quoted, " ")
 }

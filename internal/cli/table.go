@@ -49,14 +49,18 @@ func span(d time.Duration) string {
 	return strconv.Itoa(int(d/(24*time.Hour))) + "d"
 }
 
+// plainWord reports whether a shell takes text for one word as it stands.
+func plainWord(text string) bool {
+	return text != "" && !strings.ContainsFunc(text, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-_./:=,+@%", r)
+	})
+}
+
 // commandText is a command as a shell would be given it.
 func commandText(args []string) string {
 	var words []string
 	for _, arg := range args {
-		plain := arg != "" && !strings.ContainsFunc(arg, func(r rune) bool {
-			return !strings.ContainsRune("-_./:=,+@%", r) && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
-		})
-		if !plain {
+		if !plainWord(arg) {
 			arg = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
 		}
 		words = append(words, arg)
