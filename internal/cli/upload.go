@@ -30,7 +30,10 @@ func (u *upload) copy(ctx context.Context, src, dst string) error {
 		if there || folderAsked(dst) {
 			return fmt.Errorf("%w: %s is a folder: name the file that standard input becomes", tranca.ErrInvalid, dst)
 		}
-		return u.write(ctx, files, dst, u.a.Stdin, 0, 0o644, "standard input")
+		p := u.a.progress("standard input", 0)
+		defer p.stop()
+		_, err := files.Write(ctx, dst, p.reader(u.a.Stdin), 0o644)
+		return err
 	}
 	info, err := os.Stat(src)
 	if err != nil {
@@ -66,7 +69,10 @@ func (u *upload) file(ctx context.Context, files tranca.Files, src, dst string, 
 	}
 	defer f.Close()
 	if !u.resume {
-		return u.write(ctx, files, dst, f, info.Size(), info.Mode(), filepath.Base(src))
+		p := u.a.progress(filepath.Base(src), info.Size())
+		defer p.stop()
+		_, err := files.Write(ctx, dst, &countedFile{f, p}, info.Mode().Perm())
+		return err
 	}
 	resumer, ok := tranca.As[tranca.FileResumer](files)
 	if !ok {
@@ -111,19 +117,6 @@ func (c *countedFile) Seek(offset int64, whence int) (int64, error) {
 		c.p.done.Add(after - before)
 	}
 	return after, err
-}
-
-// write copies a whole file.
-func (u *upload) write(ctx context.Context, files tranca.Files, dst string, r io.Reader, size int64, mode os.FileMode, what string) error {
-	p := u.a.progress(what, size)
-	defer p.stop()
-	if f, ok := r.(*os.File); ok && what != "standard input" {
-		r = &countedFile{f, p}
-	} else {
-		r = p.reader(r)
-	}
-	_, err := files.Write(ctx, dst, r, mode.Perm())
-	return err
 }
 
 // remoteSize is how much of a file is there.
