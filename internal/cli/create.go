@@ -63,8 +63,9 @@ func narrowSets() [][]valueFlag {
 
 func narrowFlags() []cli.Flag {
 	var flags []cli.Flag
+	sets := narrowSets()
 	for i, category := range []string{"Where it runs", "What it sees", "Limits"} {
-		flags = append(flags, valueFlags(category, narrowSets()[i])...)
+		flags = append(flags, valueFlags(category, sets[i])...)
 	}
 	return flags
 }
