@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"tranca"
@@ -49,7 +50,7 @@ func setMember(text string, path []string, value any) (string, error) {
 		found := o.find(name)
 		switch len(found) {
 		case 0:
-			for _, above := range reversed(path[i+1:]) {
+			for _, above := range slices.Backward(path[i+1:]) {
 				value = object{{above, value}}
 			}
 			return o.insert(text, clean, name, value)
@@ -71,14 +72,6 @@ func where(path []string) string {
 		return "the file"
 	}
 	return strings.Join(path, ".")
-}
-
-func reversed(path []string) []string {
-	out := make([]string, 0, len(path))
-	for i := range path {
-		out = append(out, path[len(path)-1-i])
-	}
-	return out
 }
 
 // same reports whether two values mean the same.
@@ -181,10 +174,7 @@ func (o objectAt) find(name string) []member {
 
 // insert adds a member at the object's end, laid out as its neighbours are.
 func (o objectAt) insert(text, clean, name string, value any) (string, error) {
-	newline := "\n"
-	if strings.Contains(text, "\r\n") {
-		newline = "\r\n"
-	}
+	newline := lineEnd(text)
 	unit := indentUnit(clean)
 	outer := indentOf(clean, o.start)
 	indent := outer + unit
@@ -227,6 +217,14 @@ func (o objectAt) insert(text, clean, name string, value any) (string, error) {
 	return text[:at] + body + text[at:], nil
 }
 
+// lineEnd is what the lines of a text end with.
+func lineEnd(text string) string {
+	if strings.Contains(text, "\r\n") {
+		return "\r\n"
+	}
+	return "\n"
+}
+
 // leading returns the blanks before a position, and whether nothing else is on
 // its line before it.
 func leading(clean string, at int) (blanks string, alone bool) {
@@ -254,9 +252,9 @@ func indentUnit(clean string) string {
 // blank returns the text with blanks in place of comments and of commas before
 // a closing bracket, so that every other byte stays where it is.
 func blank(text string) string {
-	b := []byte(strings.Replace(text, "\ufeff", "   ", 1))
-	if !strings.HasPrefix(text, "\ufeff") {
-		b = []byte(text)
+	b := []byte(text)
+	if strings.HasPrefix(text, "\ufeff") {
+		copy(b, "   ")
 	}
 	comma := -1
 	for i := 0; i < len(b); i++ {

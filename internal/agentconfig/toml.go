@@ -21,10 +21,7 @@ func setTOML(text string, s Server) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	newline := "\n"
-	if strings.Contains(text, "\r\n") {
-		newline = "\r\n"
-	}
+	newline := lineEnd(text)
 	keys := []struct{ name, value string }{
 		{"command", tomlString(s.Command)}, {"args", tomlStrings(s.Args)},
 	}
