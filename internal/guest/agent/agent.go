@@ -18,6 +18,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"tranca/internal/guest/message"
@@ -81,8 +82,8 @@ type agent struct {
 	id   identity
 	sess *wire.Session
 
-	watches watching
-	conns   connections
+	watches     watching
+	connections atomic.Int32 // to ports
 
 	mu      sync.Mutex
 	procs   map[uint32]*proc // by pid

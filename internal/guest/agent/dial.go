@@ -26,9 +26,6 @@ const (
 	connectTime = 10 * time.Second
 )
 
-// connections counts the connections to ports.
-type connections struct{ open atomic.Int32 }
-
 // dial connects to a port of the sandbox's loopback for the length of the call.
 func (a *agent) dial(c *wire.Call) error {
 	var req message.DialRequest
@@ -38,11 +35,10 @@ func (a *agent) dial(c *wire.Call) error {
 	if req.Port < 1 || req.Port > 65535 {
 		return invalid("port " + strconv.FormatUint(uint64(req.Port), 10) + ": it is 1 to 65535")
 	}
-	defer a.conns.open.Add(-1)
-	if a.conns.open.Add(1) > maxConnections {
-		return &wire.Error{Code: wire.CodeUnavailable,
-			Message: strconv.Itoa(maxConnections) + " connections are open, which is the most"}
+	if !take(&a.connections, 1, maxConnections) {
+		return busy(strconv.Itoa(maxConnections) + " connections are open, which is the most")
 	}
+	defer a.connections.Add(-1)
 	// A caller who gives up, and the session's end, end every wait.
 	var peer atomic.Pointer[os.File]
 	over := make(chan struct{})
@@ -85,8 +81,7 @@ func (a *agent) connect(c *wire.Call, port int, peer *atomic.Pointer[os.File]) (
 		// The last three where the host has no IPv6.
 		return nil, &wire.Error{Code: wire.CodeNotFound, Message: "nothing listens on port " + strconv.Itoa(port)}
 	case syscall.ETIMEDOUT:
-		return nil, &wire.Error{Code: wire.CodeUnavailable,
-			Message: "what listens on port " + strconv.Itoa(port) + " accepts nobody"}
+		return nil, busy("what listens on port " + strconv.Itoa(port) + " accepts nobody")
 	}
 	return nil, onPath("connecting to", "port "+strconv.Itoa(port), err)
 }
@@ -193,12 +188,7 @@ func toHost(c *wire.Call, f *os.File) error {
 			b.Free()
 			return c.CloseSend()
 		}
-		b.Truncate(n)
-		var store [message.MaxDataPrefix]byte
-		b.Prepend(message.ChunkPrefix(&store, n))
-		err = c.SendBuf(context.Background(), b)
-		b.Free()
-		if err != nil {
+		if err := sendChunk(c, b, n); err != nil {
 			return err
 		}
 		if n == size {

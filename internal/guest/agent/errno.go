@@ -12,6 +12,11 @@ func invalid(text string) error {
 	return &wire.Error{Code: wire.CodeInvalidArgument, Message: text}
 }
 
+// busy refuses what would be too much at this moment.
+func busy(text string) error {
+	return &wire.Error{Code: wire.CodeUnavailable, Message: text}
+}
+
 // pathError is an error of the system with what was done to which path.
 type pathError struct {
 	op, path string

@@ -128,8 +128,7 @@ func (a *agent) reserve() (threaded bool, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.running >= a.cfg.MaxProcesses {
-		return false, &wire.Error{Code: wire.CodeUnavailable,
-			Message: strconv.Itoa(a.running) + " programs are running, which is the most"}
+		return false, busy(strconv.Itoa(a.running) + " programs are running, which is the most")
 	}
 	a.running++
 	if threaded = a.threaded < mostThreaded; threaded {

@@ -67,7 +67,7 @@ func programEnd(master int, size *message.PTY) (*os.File, error) {
 func noTerminal(err error) error {
 	switch err {
 	case syscall.ENOSPC, syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE:
-		return &wire.Error{Code: wire.CodeUnavailable, Message: "no terminal is free: " + err.Error()}
+		return busy("no terminal is free: " + err.Error())
 	}
 	return &wire.Error{Code: wire.CodeUnimplemented,
 		Message: "this sandbox has no terminals: opening " + terminals + ": " + err.Error()}

@@ -59,15 +59,12 @@ func sendFile(c *wire.Call, f *os.File, offset int64) error {
 		n, err := f.ReadAt(b.Bytes(), offset)
 		if n > 0 {
 			offset += int64(n)
-			b.Truncate(n)
-			var store [message.MaxDataPrefix]byte
-			b.Prepend(message.ChunkPrefix(&store, n))
-			if serr := c.SendBuf(context.Background(), b); serr != nil {
-				b.Free()
+			if serr := sendChunk(c, b, n); serr != nil {
 				return serr
 			}
+		} else {
+			b.Free()
 		}
-		b.Free()
 		if errorsIsEOF(err) {
 			return nil
 		}
@@ -76,6 +73,15 @@ func sendFile(c *wire.Call, f *os.File, offset int64) error {
 		}
 		size = min(4*size, mostRead)
 	}
+}
+
+// sendChunk sends the n bytes that were read into b, and frees it.
+func sendChunk(c *wire.Call, b *wire.Buf, n int) error {
+	defer b.Free()
+	b.Truncate(n)
+	var store [message.MaxDataPrefix]byte
+	b.Prepend(message.ChunkPrefix(&store, n))
+	return c.SendBuf(context.Background(), b)
 }
 
 // write takes a file's content.

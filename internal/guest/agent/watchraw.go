@@ -54,7 +54,7 @@ func newInotify() (*inotify, error) {
 // stop ends a fill that waits, and all later ones. It is called once.
 func (in *inotify) stop() {
 	close(in.stopped)
-	_ = in.f.SetReadDeadline(time.Unix(1, 0))
+	_ = in.f.SetReadDeadline(passed)
 }
 
 // fill takes what the kernel has, or waits for it until a deadline. It reports

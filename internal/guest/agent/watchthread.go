@@ -88,10 +88,6 @@ func take(count *atomic.Int32, n, most int32) bool {
 	return true
 }
 
-func busy(text string) error {
-	return &wire.Error{Code: wire.CodeUnavailable, Message: text}
-}
-
 func tooMany(path string, n int, what string) error {
 	return busy("watching " + strconv.Quote(path) + ": more than " + strconv.Itoa(n) + " " + what +
 		" would be watched: watch a folder in it, or not all below it, or end another watch")

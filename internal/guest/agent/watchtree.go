@@ -2,6 +2,7 @@ package agent
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -67,9 +68,7 @@ func (n *node) rel(name string) (string, bool) {
 			return "", false
 		}
 	}
-	for i, j := 0, len(parts)-1; i < j; i, j = i+1, j-1 {
-		parts[i], parts[j] = parts[j], parts[i]
-	}
+	slices.Reverse(parts)
 	return strings.Join(parts, "/"), true
 }
 
@@ -276,10 +275,8 @@ const maxLate = 64
 // again notes a folder that is to be looked through once more is known of where
 // it is.
 func (t *watchTree) again(n *node) {
-	for _, l := range t.late {
-		if l == n {
-			return
-		}
+	if slices.Contains(t.late, n) {
+		return
 	}
 	if n.tries++; n.tries > 3 || len(t.late) >= maxLate {
 		t.lose()
