@@ -72,15 +72,19 @@ func (p *process) signal(ctx context.Context, sig tranca.Signal, group bool) err
 	if sig < 1 || sig > 64 {
 		return fmt.Errorf("%w: signal %d: it is 1 to 64", tranca.ErrInvalid, sig)
 	}
+	return p.ask(ctx, message.MethodSendSignal, &message.SendSignalRequest{
+		Process: message.ProcessSelector{PID: uint32(p.pid)}, Number: uint32(sig), Group: group,
+	})
+}
+
+// ask has the agent do something with the program, unless it has ended.
+func (p *process) ask(ctx context.Context, method string, req appender) error {
 	select {
 	case <-p.done:
 		return fmt.Errorf("%w: the program has ended", tranca.ErrGone)
 	default:
 	}
-	req := message.SendSignalRequest{
-		Process: message.ProcessSelector{PID: uint32(p.pid)}, Number: uint32(sig), Group: group,
-	}
-	err := p.sb.unary(ctx, answerTimeout, message.MethodSendSignal, &req, &message.Empty{})
+	err := p.sb.unary(ctx, answerTimeout, method, req, &message.Empty{})
 	if errors.Is(err, tranca.ErrNotFound) {
 		return fmt.Errorf("%w: the program has ended", tranca.ErrGone)
 	}

@@ -2,7 +2,6 @@ package host
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"tranca"
@@ -32,15 +31,7 @@ func (p *process) Resize(ctx context.Context, size tranca.TerminalSize) error {
 	if err != nil {
 		return err
 	}
-	select {
-	case <-p.done:
-		return fmt.Errorf("%w: the program has ended", tranca.ErrGone)
-	default:
-	}
-	req := message.UpdateRequest{Process: message.ProcessSelector{PID: uint32(p.pid)}, PTY: pty}
-	err = p.sb.unary(ctx, answerTimeout, message.MethodUpdate, &req, &message.Empty{})
-	if errors.Is(err, tranca.ErrNotFound) {
-		return fmt.Errorf("%w: the program has ended", tranca.ErrGone)
-	}
-	return err
+	return p.ask(ctx, message.MethodUpdate, &message.UpdateRequest{
+		Process: message.ProcessSelector{PID: uint32(p.pid)}, PTY: pty,
+	})
 }
