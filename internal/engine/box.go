@@ -74,6 +74,12 @@ func classed(err error) bool {
 	return false
 }
 
+// sandboxFailed reports whether a start failed because its sandbox did, rather
+// than because of what was to be started.
+func sandboxFailed(err error) bool {
+	return errors.Is(err, tranca.ErrGone) || errors.Is(err, tranca.ErrProtocol) || !classed(err)
+}
+
 // kill ends every program. It has a time of its own, since it matters most
 // when the caller has gone.
 func (b *box) kill(ctx context.Context) error {

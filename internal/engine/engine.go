@@ -121,7 +121,7 @@ type Engine struct {
 
 	// life ends when the engine is closed, and ends what runs.
 	life context.Context
-	end  context.CancelFunc
+	end  context.CancelCauseFunc
 
 	mu       sync.Mutex
 	closed   bool
@@ -155,7 +155,7 @@ func New(cfg Config) (*Engine, error) {
 		flight: newQueue(need{places: int64(cfg.MaxInFlight)}, cfg.MaxQueue),
 		probes: newProbes(), stats: newCounters(), sessions: newRegistry(),
 	}
-	e.life, e.end = context.WithCancel(context.Background())
+	e.life, e.end = context.WithCancelCause(context.Background())
 	return e, nil
 }
 
@@ -235,8 +235,13 @@ func (e *Engine) begin() error {
 
 // tie returns a context that also ends when the engine is closed.
 func (e *Engine) tie(ctx context.Context) (context.Context, context.CancelFunc) {
+	return tie(ctx, e.life)
+}
+
+// tie returns a context that also ends when a life does, and for its reason.
+func tie(ctx, life context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	untie := context.AfterFunc(e.life, func() { cancel(errClosed()) })
+	untie := context.AfterFunc(life, func() { cancel(context.Cause(life)) })
 	return ctx, func() { untie(); cancel(nil) }
 }
 
@@ -253,7 +258,7 @@ func (e *Engine) Close(ctx context.Context) error {
 	e.mu.Unlock()
 	e.space.close()
 	e.flight.close()
-	e.end()
+	e.end(errClosed())
 	errs := make([]error, len(open))
 	var closing sync.WaitGroup
 	for i, s := range open {

@@ -91,8 +91,7 @@ func (o *output) room(which stream, n int) int {
 	r := &o.rings[which]
 	for _, f := range o.readers {
 		if !f.left {
-			unread := r.end - min(f.at[which], r.end)
-			n = min(n, int(max(int64(r.max)-unread, 0)))
+			n = min(n, int(max(int64(r.max)-f.unread(which), 0)))
 		}
 	}
 	return n
@@ -104,7 +103,7 @@ func (o *output) await(which stream, blocked time.Time) {
 	r := &o.rings[which]
 	now, wait := time.Now(), o.grace
 	for _, f := range o.readers {
-		if f.left || r.end-min(f.at[which], r.end) < int64(r.max) {
+		if f.left || f.unread(which) < int64(r.max) {
 			continue
 		}
 		since, grace := f.took, o.grace
@@ -298,7 +297,7 @@ func (f *Follower) take() (Chunk, bool) {
 		f.buf = append(f.buf[:f.headroom], piece[:min(len(piece), followChunk)]...)
 		c.Headed, c.Data = f.buf, f.buf[f.headroom:]
 		f.at[which] += int64(len(c.Data))
-		c.More = f.more()
+		c.More = f.unread(stdout) > 0 || f.unread(stderr) > 0
 		f.took, f.left = time.Now(), false
 		f.o.changed.tell()
 		return c, true
@@ -306,14 +305,9 @@ func (f *Follower) take() (Chunk, bool) {
 	return Chunk{}, false
 }
 
-// more reports whether a piece is there.
-func (f *Follower) more() bool {
-	for which := range streams {
-		if f.at[which] < f.o.rings[which].end {
-			return true
-		}
-	}
-	return false
+// unread is how much of a stream is there that it has not taken.
+func (f *Follower) unread(which stream) int64 {
+	return max(f.o.rings[which].end-f.at[which], 0)
 }
 
 // Close lets the program go on without this reader. Idempotent.

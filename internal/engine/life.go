@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -97,12 +98,9 @@ func (s *Session) destroy(ctx context.Context) error {
 	timer := time.NewTimer(s.e.cfg.CloseTimeout)
 	defer timer.Stop()
 	s.releaseReaders()
-	for waiting := true; waiting && s.busy() > 0; {
-		select {
-		case <-s.silence():
-		case <-timer.C:
-			waiting = false
-		}
+	select {
+	case <-s.silence():
+	case <-timer.C:
 	}
 	err := s.box.dismiss(ctx, s.held)
 	s.endWaits()
@@ -123,12 +121,8 @@ func (s *Session) awaitProcesses() {
 	}
 }
 
-func (s *Session) busy() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.runners
-}
-
+// silence is closed when no call starts or runs a program any more. That is for
+// good: a session that is marked takes none in.
 func (s *Session) silence() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -204,9 +198,7 @@ func (s *Session) lastWords() string {
 
 // tie returns a context that also ends when the session or the engine does.
 func (s *Session) tie(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	untie := context.AfterFunc(s.life, func() { cancel(context.Cause(s.life)) })
-	return ctx, func() { untie(); cancel(nil) }
+	return tie(ctx, s.life)
 }
 
 // work begins a call in which a program runs: Close of the engine waits for it,
@@ -260,10 +252,7 @@ func (e *Engine) sweepAt(at time.Time) {
 func (e *Engine) sweep() {
 	e.mu.Lock()
 	e.nextSweep = time.Time{}
-	open := make([]*Session, 0, len(e.sessions.usable))
-	for _, s := range e.sessions.usable {
-		open = append(open, s)
-	}
+	open := slices.Collect(maps.Values(e.sessions.usable))
 	e.mu.Unlock()
 	now := time.Now()
 	next := now.Add(lookEvery)

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -83,8 +82,11 @@ func checkStart(r tranca.StartRequest) error {
 		return fmt.Errorf("%w: a wall-clock time of %s", tranca.ErrInvalid, r.Wall)
 	case len(r.Tag) > maxTagBytes || !utf8.ValidString(r.Tag):
 		return fmt.Errorf("%w: a tag has at most %d bytes of UTF-8", tranca.ErrInvalid, maxTagBytes)
-	case r.Terminal != nil && (r.Terminal.Rows == 0 || r.Terminal.Columns == 0):
-		return fmt.Errorf("%w: a terminal of %d rows and %d columns: each is 1 to 65535", tranca.ErrInvalid, r.Terminal.Rows, r.Terminal.Columns)
+	}
+	if r.Terminal != nil {
+		if err := checkSize(*r.Terminal); err != nil {
+			return err
+		}
 	}
 	for _, c := range r.Tag {
 		if !unicode.IsPrint(c) {
@@ -92,6 +94,14 @@ func checkStart(r tranca.StartRequest) error {
 		}
 	}
 	return checkArgs("command", r.Args)
+}
+
+// checkSize refuses a terminal that nothing can be shown on.
+func checkSize(size tranca.TerminalSize) error {
+	if size.Rows == 0 || size.Columns == 0 {
+		return fmt.Errorf("%w: a terminal of %d rows and %d columns: each is 1 to 65535", tranca.ErrInvalid, size.Rows, size.Columns)
+	}
+	return nil
 }
 
 // start starts the program and takes it into the list.
@@ -151,7 +161,7 @@ func (s *Session) notStarted(ctx context.Context, place *program, err error) err
 	if left := place.leave(ctx, ctx.Err() != nil); left != nil {
 		s.fail("it could not be stopped: " + left.Error())
 	}
-	if ctx.Err() == nil && (ended(err) || errors.Is(err, tranca.ErrProtocol) || !classed(err)) {
+	if ctx.Err() == nil && sandboxFailed(err) {
 		s.fail("its machine died: " + err.Error())
 	}
 	return s.because(err)
@@ -285,8 +295,8 @@ func (p *Process) do(ctx context.Context, f func(context.Context) error) error {
 // Resize changes the size of the program's terminal. Errors wrap
 // [tranca.ErrInvalid], [tranca.ErrUnsupported] (no terminal) or [tranca.ErrGone].
 func (p *Process) Resize(ctx context.Context, size tranca.TerminalSize) error {
-	if size.Rows == 0 || size.Columns == 0 {
-		return fmt.Errorf("%w: a terminal of %d rows and %d columns: each is 1 to 65535", tranca.ErrInvalid, size.Rows, size.Columns)
+	if err := checkSize(size); err != nil {
+		return err
 	}
 	r, ok := tranca.As[tranca.Resizer](p.proc)
 	if p.req.Terminal == nil || !ok {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -52,12 +53,7 @@ func (r *registry) bury(id tranca.ID, why error) {
 
 // all returns every session whose sandbox is there, oldest first.
 func (r *registry) all() []*Session {
-	out := make([]*Session, 0, len(r.open))
-	for s := range r.open {
-		out = append(out, s)
-	}
-	slices.SortFunc(out, older)
-	return out
+	return slices.SortedFunc(maps.Keys(r.open), older)
 }
 
 func older(a, b *Session) int {
@@ -85,10 +81,7 @@ func (e *goneError) Is(target error) bool {
 // Sessions returns what is known of each open session, oldest first.
 func (e *Engine) Sessions() []tranca.SandboxInfo {
 	e.mu.Lock()
-	open := make([]*Session, 0, len(e.sessions.usable))
-	for _, s := range e.sessions.usable {
-		open = append(open, s)
-	}
+	open := slices.Collect(maps.Values(e.sessions.usable))
 	e.mu.Unlock()
 	slices.SortFunc(open, older)
 	infos := make([]tranca.SandboxInfo, len(open))

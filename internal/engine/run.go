@@ -58,7 +58,7 @@ func (r *run) do(ctx context.Context) (*tranca.Result, error) {
 	case stop != "":
 		res.Exit = tranca.Exit{Code: -1, Reason: stop}
 		r.notStarted(ctx, res)
-	case errors.Is(err, tranca.ErrGone) || errors.Is(err, tranca.ErrProtocol) || !classed(err):
+	case sandboxFailed(err):
 		fail(res, "the sandbox failed before the program started: "+err.Error())
 	default:
 		r.finish(ctx, nil)
