@@ -84,7 +84,7 @@ func (s *Server) inFiles(ctx context.Context, call *mcp.CallToolRequest, session
 	var failed error
 	err := s.sessions.use(ctx, session, func(sb Session) error {
 		content, failed = do(ctx, sb.Files())
-		if errors.Is(failed, tranca.ErrGone) || errors.Is(failed, tranca.ErrClosed) {
+		if isLost(failed) {
 			return failed
 		}
 		return nil

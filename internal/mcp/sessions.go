@@ -120,7 +120,7 @@ func (t *sessions) use(ctx context.Context, name string, do func(Session) error)
 		return err
 	}
 	err = do(s)
-	if errors.Is(err, tranca.ErrGone) || errors.Is(err, tranca.ErrClosed) {
+	if isLost(err) {
 		return t.lost(ctx, p, s, err)
 	}
 	return err
@@ -145,7 +145,7 @@ func (t *sessions) beside(ctx context.Context, name string, do func(Session) err
 		}
 	}
 	err = do(s)
-	if errors.Is(err, tranca.ErrGone) || errors.Is(err, tranca.ErrClosed) {
+	if isLost(err) {
 		if left := p.enter(ctx); left != nil {
 			return errors.Join(err, left)
 		}
@@ -197,6 +197,11 @@ func (t *sessions) opened(ctx context.Context, p *place) (Session, error) {
 	defer p.mu.Unlock()
 	p.session = s
 	return s, nil
+}
+
+// isLost reports whether a call failed because its sandbox is gone.
+func isLost(err error) bool {
+	return errors.Is(err, tranca.ErrGone) || errors.Is(err, tranca.ErrClosed)
 }
 
 // lost forgets a session that is gone. Its turn is held.
