@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import AsyncIterator
-from types import TracebackType
 from typing import BinaryIO, Callable, Union, cast
 
 from .._errors import NotFoundError, ServerUnreachableError
 from .._streams import WatchState
 from .._types import FileEvent, FileInfo
+from ._block import AsyncBlock
 from ._http import AsyncEvents, AsyncHTTP, Content, Params
 from ._io import PIECE, Data, content, in_thread, sleep
 
@@ -199,7 +199,7 @@ class AsyncFiles:
         return AsyncWatch(self._http, f"{self._path}/watch", params)
 
 
-class AsyncWatch:
+class AsyncWatch(AsyncBlock):
     """A folder that is watched. When it is entered, all changes from then on are told."""
 
     def __init__(self, http: AsyncHTTP, path: str, params: Params) -> None:
@@ -222,14 +222,6 @@ class AsyncWatch:
             raise
         self._events = events
         return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        err: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.close()
 
     def __aiter__(self) -> AsyncWatch:
         return self

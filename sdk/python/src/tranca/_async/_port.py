@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import socket
-from types import TracebackType
 from typing import Any
 
 import httpx
 
 from .._errors import ProtocolError, ServerUnreachableError, UnsupportedError
+from ._block import AsyncBlock
 
 UPGRADE = {"Connection": "Upgrade", "Upgrade": "tranca-port"}
 
 
-class AsyncConnection:
+class AsyncConnection(AsyncBlock):
     """A connection to a port of a sandbox. One may receive while another sends."""
 
     def __init__(self, response: httpx.Response) -> None:
@@ -25,14 +25,6 @@ class AsyncConnection:
 
     async def __aenter__(self) -> AsyncConnection:
         return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        err: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.close()
 
     async def receive(self, size: int = 65536) -> bytes:
         """Return what has come, at most so many bytes, or nothing after the other end has closed."""

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import TracebackType
 from typing import Any
 
 from .._errors import ServerUnreachableError, TrancaError
 from .._streams import RunState, Text
 from .._types import Command, Narrow, Output, Result, run_body
+from ._block import AsyncBlock
 from ._http import AsyncEvents, AsyncHTTP
 from ._io import Callback, call
 
 
-class AsyncRun:
+class AsyncRun(AsyncBlock):
     """A run whose output is read as it comes.
 
     Enter it to start the run, and iterate over it for the output. Leaving the block before the end ends the
@@ -30,14 +30,6 @@ class AsyncRun:
     async def __aenter__(self) -> AsyncRun:
         self._events = await self._http.events("POST", self._path, body=self._body)
         return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        err: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.close()
 
     def __aiter__(self) -> AsyncRun:
         return self

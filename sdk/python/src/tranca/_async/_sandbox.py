@@ -21,6 +21,7 @@ from .._types import (
     process_path,
     sandbox_path,
 )
+from ._block import AsyncBlock
 from ._files import AsyncFiles
 from ._http import AsyncHTTP
 from ._port import UPGRADE, AsyncConnection
@@ -32,7 +33,7 @@ _PAGE = 100
 _Infos = list[SandboxInfo]
 
 
-class AsyncClient(AsyncRunner):
+class AsyncClient(AsyncBlock, AsyncRunner):
     """A tranca server. Each run is in a fresh sandbox, of which nothing is left afterwards.
 
     ``server`` is ``unix:///path``, ``http://host:port`` or ``https://host:port``. Without it, it is
@@ -46,14 +47,6 @@ class AsyncClient(AsyncRunner):
 
     async def __aenter__(self) -> AsyncClient:
         return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        err: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.close()
 
     async def close(self) -> None:
         """Close the connections. Sandboxes go on. Idempotent."""

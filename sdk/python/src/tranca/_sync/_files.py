@@ -6,12 +6,12 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
-from types import TracebackType
 from typing import BinaryIO, Callable, Union, cast
 
 from .._errors import NotFoundError, ServerUnreachableError
 from .._streams import WatchState
 from .._types import FileEvent, FileInfo
+from ._block import Block
 from ._http import Events, HTTP, Content, Params
 from ._io import PIECE, Data, content, in_thread, sleep
 
@@ -200,7 +200,7 @@ class Files:
         return Watch(self._http, f"{self._path}/watch", params)
 
 
-class Watch:
+class Watch(Block):
     """A folder that is watched. When it is entered, all changes from then on are told."""
 
     def __init__(self, http: HTTP, path: str, params: Params) -> None:
@@ -223,14 +223,6 @@ class Watch:
             raise
         self._events = events
         return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        err: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def __iter__(self) -> Watch:
         return self

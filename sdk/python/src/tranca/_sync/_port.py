@@ -4,17 +4,17 @@
 from __future__ import annotations
 
 import socket
-from types import TracebackType
 from typing import Any
 
 import httpx
 
 from .._errors import ProtocolError, ServerUnreachableError, UnsupportedError
+from ._block import Block
 
 UPGRADE = {"Connection": "Upgrade", "Upgrade": "tranca-port"}
 
 
-class Connection:
+class Connection(Block):
     """A connection to a port of a sandbox. One may receive while another sends."""
 
     def __init__(self, response: httpx.Response) -> None:
@@ -26,14 +26,6 @@ class Connection:
 
     def __enter__(self) -> Connection:
         return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        err: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def receive(self, size: int = 65536) -> bytes:
         """Return what has come, at most so many bytes, or nothing after the other end has closed."""

@@ -4,17 +4,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import TracebackType
 from typing import Any
 
 from .._errors import ServerUnreachableError, TrancaError
 from .._streams import RunState, Text
 from .._types import Command, Narrow, Output, Result, run_body
+from ._block import Block
 from ._http import Events, HTTP
 from ._io import Callback, call
 
 
-class Run:
+class Run(Block):
     """A run whose output is read as it comes.
 
     Enter it to start the run, and iterate over it for the output. Leaving the block before the end ends the
@@ -31,14 +31,6 @@ class Run:
     def __enter__(self) -> Run:
         self._events = self._http.events("POST", self._path, body=self._body)
         return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        err: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def __iter__(self) -> Run:
         return self

@@ -22,6 +22,7 @@ from .._types import (
     process_path,
     sandbox_path,
 )
+from ._block import Block
 from ._files import Files
 from ._http import HTTP
 from ._port import UPGRADE, Connection
@@ -33,7 +34,7 @@ _PAGE = 100
 _Infos = list[SandboxInfo]
 
 
-class Client(Runner):
+class Client(Block, Runner):
     """A tranca server. Each run is in a fresh sandbox, of which nothing is left afterwards.
 
     ``server`` is ``unix:///path``, ``http://host:port`` or ``https://host:port``. Without it, it is
@@ -47,14 +48,6 @@ class Client(Runner):
 
     def __enter__(self) -> Client:
         return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        err: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the connections. Sandboxes go on. Idempotent."""
