@@ -190,7 +190,7 @@ func frameHead(kind byte, n int) []byte {
 }
 
 // WriteRequestFrame writes the JSON request that a body of type [TypeFrames]
-// begins with. The error wraps [tranca.ErrInvalid] where it is larger than
+// begins with, by one call. The error wraps [tranca.ErrInvalid] where it is larger than
 // [MaxRequest].
 func WriteRequestFrame(w io.Writer, request any) error {
 	b, err := json.Marshal(request)
@@ -200,27 +200,7 @@ func WriteRequestFrame(w io.Writer, request any) error {
 	if len(b) > MaxRequest {
 		return fmt.Errorf("%w: a request of %d bytes: at most %d", tranca.ErrInvalid, len(b), MaxRequest)
 	}
-	return writeFrame(w, frameJSON, b)
-}
-
-// WriteStdinFrame writes standard input, in as many frames as it needs; an
-// empty one ends it.
-func WriteStdinFrame(w io.Writer, data []byte) error {
-	for len(data) > MaxData {
-		if err := writeFrame(w, frameStdin, data[:MaxData]); err != nil {
-			return err
-		}
-		data = data[MaxData:]
-	}
-	return writeFrame(w, frameStdin, data)
-}
-
-// writeFrame writes head and payload by one call, so that a small one is one
-// packet.
-func writeFrame(w io.Writer, kind byte, payload []byte) error {
-	b := make([]byte, 0, frameHeader+len(payload))
-	b = binary.BigEndian.AppendUint32(append(b, kind), uint32(len(payload)))
-	_, err := w.Write(append(b, payload...))
+	_, err = w.Write(append(frameHead(frameJSON, len(b)), b...))
 	return err
 }
 

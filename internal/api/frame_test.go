@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -160,15 +161,18 @@ func TestBadOutput(t *testing.T) {
 	}
 }
 
+func stdinFrame(data string) string {
+	head := make([]byte, StdinHead)
+	PutStdinHead(head, len(data))
+	return string(head) + data
+}
+
 func TestStdinReader(t *testing.T) {
-	var b bytes.Buffer
 	large := bytes.Repeat([]byte("0123456789"), 60_000)
-	for _, p := range [][]byte{[]byte("one"), large} {
-		if err := WriteStdinFrame(&b, p); err != nil {
-			t.Fatal(err)
-		}
+	whole := stdinFrame("one")
+	for piece := range slices.Chunk(large, MaxData) {
+		whole += stdinFrame(string(piece))
 	}
-	whole := b.String()
 	for name, tc := range map[string]struct {
 		text string
 		want error

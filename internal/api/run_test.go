@@ -31,10 +31,8 @@ func TestARunArrivesByteForByte(t *testing.T) {
 		if err != nil || int64(len(all)) != size {
 			t.Fatalf("%s: %d bytes, said to be %d: %v", name, len(all), size, err)
 		}
-		var rest bytes.Buffer
-		_ = WriteStdinFrame(&rest, []byte("in"))
-		_ = WriteStdinFrame(&rest, nil)
-		got, err := ReadRun(io.MultiReader(bytes.NewReader(all), &rest))
+		rest := strings.NewReader(stdinFrame("in") + stdinFrame(""))
+		got, err := ReadRun(io.MultiReader(bytes.NewReader(all), rest))
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}

@@ -107,11 +107,18 @@ func (w *world) frames(path string, req tranca.Request, input io.Reader) *http.R
 	return w.send("POST", path, body, "Content-Type", api.TypeFrames, "Accept", api.TypeFrames)
 }
 
+// inputFrame is a frame of standard input; an empty one ends it.
+func inputFrame(data string) []byte {
+	head := make([]byte, api.StdinHead)
+	api.PutStdinHead(head, len(data))
+	return append(head, data...)
+}
+
 // TestRunBothWays shows that output comes while input still goes.
 func TestRunBothWays(t *testing.T) {
 	w := start(t)
 	in, feed := io.Pipe()
-	go func() { _ = api.WriteStdinFrame(feed, []byte("one")) }()
+	go func() { _, _ = feed.Write(inputFrame("one")) }()
 	resp := w.frames("/v1/run", tranca.Request{Command: []string{"cat"}}, in)
 	defer resp.Body.Close()
 	var buf []byte
@@ -128,7 +135,7 @@ func TestRunBothWays(t *testing.T) {
 	}
 	for _, text := range []string{"one", "two\xff"} {
 		if text != "one" {
-			if err := api.WriteStdinFrame(feed, []byte(text)); err != nil {
+			if _, err := feed.Write(inputFrame(text)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -136,7 +143,7 @@ func TestRunBothWays(t *testing.T) {
 			t.Fatalf("%+v %q", ev, data)
 		}
 	}
-	if err := api.WriteStdinFrame(feed, nil); err != nil {
+	if _, err := feed.Write(inputFrame("")); err != nil {
 		t.Fatal(err)
 	}
 	if ev, _ := next(); ev.Type != api.EventResult || !ev.Result.Exit.Success() || ev.StdoutBytes != 7 {
@@ -153,11 +160,7 @@ func TestRunBothWays(t *testing.T) {
 func TestInputThatEnds(t *testing.T) {
 	w := start(t)
 	for range 20 {
-		var input bytes.Buffer
-		if err := api.WriteStdinFrame(&input, nil); err != nil {
-			t.Fatal(err)
-		}
-		resp := w.frames("/v1/run", tranca.Request{Command: []string{"cat"}}, &input)
+		resp := w.frames("/v1/run", tranca.Request{Command: []string{"cat"}}, bytes.NewReader(inputFrame("")))
 		if _, err := io.Copy(io.Discard, resp.Body); err != nil {
 			t.Fatal(err)
 		}
@@ -170,7 +173,7 @@ func TestBadInputFrames(t *testing.T) {
 	w := start(t)
 	in, feed := io.Pipe()
 	go func() {
-		_ = api.WriteStdinFrame(feed, []byte("one"))
+		_, _ = feed.Write(inputFrame("one"))
 		_, _ = feed.Write([]byte("x\x00\x00\x00\x01y"))
 	}()
 	resp := w.frames("/v1/run", tranca.Request{Command: []string{"cat"}}, in)
@@ -218,7 +221,7 @@ func TestVanish(t *testing.T) {
 func TestVanishWithInput(t *testing.T) {
 	w := start(t)
 	in, feed := io.Pipe()
-	go func() { _ = api.WriteStdinFrame(feed, []byte("one")) }()
+	go func() { _, _ = feed.Write(inputFrame("one")) }()
 	resp := w.frames("/v1/run", tranca.Request{Command: []string{"cat"}}, in)
 	eventually(t, "the program runs", func() bool { return w.fake.Live() == 1 })
 	resp.Body.Close()
