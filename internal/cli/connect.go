@@ -63,12 +63,31 @@ func (a *app) withSandbox(ctx context.Context, c *cli.Command, least, most int, 
 		return err
 	}
 	return a.withServer(ctx, c, func(ctx context.Context, s *client.Client) error {
-		box, err := s.Sandbox(ctx, tranca.ID(c.Args().First()))
+		box, err := findSandbox(ctx, s, tranca.ID(c.Args().First()))
 		if err != nil {
 			return err
 		}
 		return work(ctx, box)
 	})
+}
+
+// findSandbox finds the sandbox that was named. Its error says where to look
+// for another.
+func findSandbox(ctx context.Context, s *client.Client, id tranca.ID) (*client.Sandbox, error) {
+	box, err := s.Sandbox(ctx, id)
+	if errors.Is(err, tranca.ErrNotFound) || errors.Is(err, tranca.ErrGone) {
+		return nil, fmt.Errorf("%w; those that live: tranca list", err)
+	}
+	return box, err
+}
+
+// findProcess is findSandbox for a program in a sandbox.
+func findProcess(ctx context.Context, box *client.Sandbox, name string) (*client.Process, error) {
+	p, err := box.Process(ctx, name)
+	if errors.Is(err, tranca.ErrNotFound) {
+		return nil, fmt.Errorf("%w; those that are known: tranca ps %s", err, box.ID())
+	}
+	return p, err
 }
 
 // argumentCount refuses what a command would miss or ignore.

@@ -104,7 +104,7 @@ func (a *app) cp(ctx context.Context, c *cli.Command) error {
 		return &usageError{c.FullName(), "--resume goes on with a file, and a stream is none"}
 	}
 	return a.withServer(ctx, c, func(ctx context.Context, s *client.Client) error {
-		box, err := s.Sandbox(ctx, src.id+dst.id)
+		box, err := findSandbox(ctx, s, src.id+dst.id)
 		if err != nil {
 			return err
 		}

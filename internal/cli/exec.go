@@ -114,7 +114,7 @@ func (a *app) startOptions(c *cli.Command) (o tranca.StartRequest, err error) {
 func (a *app) startNamed(ctx context.Context, s *client.Client, id tranca.ID, o tranca.StartRequest) (*client.Process, error) {
 	ctx, stop := interruptible(ctx, a.Quit)
 	defer stop()
-	box, err := s.Sandbox(ctx, id)
+	box, err := findSandbox(ctx, s, id)
 	if err != nil {
 		return nil, err
 	}

@@ -66,5 +66,5 @@ func parseSignal(text string) (tranca.Signal, error) {
 			}
 		}
 	}
-	return 0, fmt.Errorf("%w: there is no signal %q", tranca.ErrInvalid, text)
+	return 0, fmt.Errorf("%w: there is no signal %q: want a name such as TERM, or 1 to %d", tranca.ErrInvalid, text, lastSignal)
 }

@@ -78,7 +78,7 @@ func (a *app) sayDropped(bytes int64, name string) {
 // withProcess is withSandbox for a command whose second argument is a process.
 func (a *app) withProcess(ctx context.Context, c *cli.Command, work func(context.Context, *client.Process) error) error {
 	return a.withSandbox(ctx, c, 2, 2, func(ctx context.Context, box *client.Sandbox) error {
-		p, err := box.Process(ctx, c.Args().Get(1))
+		p, err := findProcess(ctx, box, c.Args().Get(1))
 		if err != nil {
 			return err
 		}

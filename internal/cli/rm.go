@@ -71,7 +71,7 @@ func (a *app) remove(ctx context.Context, s *client.Client, ids []string, listed
 
 // removeOne removes a sandbox that lives. One that ended by itself is no error.
 func removeOne(ctx context.Context, s *client.Client, id tranca.ID) error {
-	box, err := s.Sandbox(ctx, id)
+	box, err := findSandbox(ctx, s, id)
 	switch {
 	case errors.Is(err, tranca.ErrGone):
 		return nil

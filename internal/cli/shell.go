@@ -70,7 +70,7 @@ func (a *app) shell(ctx context.Context, c *cli.Command) error {
 	}
 	return a.atServer(ctx, c, func(ctx context.Context, s *client.Client) error {
 		if id != "" {
-			box, err := s.Sandbox(ctx, id)
+			box, err := findSandbox(ctx, s, id)
 			if err != nil {
 				return err
 			}
@@ -176,7 +176,7 @@ func (a *app) openShell(ctx context.Context, c *cli.Command, box *client.Sandbox
 // find finds a program with a terminal. Its screen is what it draws from now
 // on.
 func find(ctx context.Context, box *client.Sandbox, process string) (*client.Process, int64, error) {
-	p, err := box.Process(ctx, process)
+	p, err := findProcess(ctx, box, process)
 	if err != nil {
 		return nil, 0, err
 	}
