@@ -43,7 +43,7 @@ type download struct {
 func (d *download) open() error {
 	q := d.f.call(api.RouteRead).again().with("path", d.path, "offset", strconv.FormatInt(d.at, 10))
 	q.accept = api.TypeBytes
-	resp, err := d.f.s.c.send(d.ctx, q)
+	resp, err := d.f.s.c.send(d.ctx, q) //nolint:bodyclose // Close closes it, or again
 	if err != nil {
 		return err
 	}
@@ -225,7 +225,7 @@ func (s *source) stop() (int64, error) {
 func (s *Sandbox) Archive(ctx context.Context, path string) (io.ReadCloser, error) {
 	q := newCall(api.RouteArchiveOut, string(s.id)).again().with("path", path)
 	q.accept = api.TypeTar
-	resp, err := s.c.send(ctx, q)
+	resp, err := s.c.send(ctx, q) //nolint:bodyclose // whoever reads the archive closes it
 	if err != nil {
 		return nil, err
 	}
