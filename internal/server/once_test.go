@@ -97,7 +97,14 @@ func TestNobodyComesBack(t *testing.T) {
 }
 
 func TestCancel(t *testing.T) {
-	w := start(t)
+	runs := make(chan struct{}, 1)
+	w := start(t, func(s *settings) {
+		s.engine.Observer = func(e tranca.Event) {
+			if e.Kind == tranca.EventStarted {
+				runs <- struct{}{}
+			}
+		}
+	})
 	box := w.create()
 	for _, path := range []string{"/v1/run", box + "/run"} {
 		for _, frames := range []bool{false, true} {
@@ -115,6 +122,7 @@ func TestCancel(t *testing.T) {
 				}
 				done <- string(w.do("POST", path, `{"command":["sleep","3600"]}`, keyHeader, key).body)
 			}()
+			<-runs // before that it is no run yet, and has no result
 			eventually(t, "it is cancelled", func() bool { return w.do("DELETE", "/v1/run", nil, keyHeader, key).StatusCode == 204 })
 			if got := <-done; !strings.Contains(got, `"reason":"closed"`) {
 				t.Errorf("%s: %s", key, got)
