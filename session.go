@@ -50,6 +50,21 @@ type ProcessInfo struct {
 	Stderr StreamInfo `json:"stderr"`
 }
 
+// CreateRequest says what sandbox is made to live.
+type CreateRequest struct {
+	// Profile names one of the operator's policies; empty is the first one.
+	Profile string
+	// Narrow takes from it.
+	Narrow Narrowing
+	// TTL is how long it lives unless it is kept alive, and IdleTimeout how
+	// long without a call; 0 is the operator's default for each. More than he
+	// allows is [ErrInvalid].
+	TTL, IdleTimeout time.Duration
+	// Metadata is the owner's: at most 64 entries with keys of at most 128
+	// bytes and values of at most 4096.
+	Metadata map[string]string
+}
+
 // StartRequest is a program to start in a sandbox that lives.
 type StartRequest struct {
 	// Args holds the program and its arguments.

@@ -25,7 +25,7 @@ func TestAQuestionIsAskedAgain(t *testing.T) {
 // lost.
 func TestWhatIsDoneOnceIsNotDoneTwice(t *testing.T) {
 	w := start(t)
-	s, err := w.breaking(cut{answers: 20}).Create(t.Context(), CreateOptions{})
+	s, err := w.breaking(cut{answers: 20}).Create(t.Context(), tranca.CreateRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func TestAServerThatIsGone(t *testing.T) {
 	w := start(t)
 	c := w.client(WithSocket(w.socket + "x"))
 	_, run := c.Run(t.Context(), tranca.Request{Code: "print 1"})
-	_, made := c.Create(t.Context(), CreateOptions{})
+	_, made := c.Create(t.Context(), tranca.CreateRequest{})
 	for _, err := range []error{run, made} {
 		if !errors.Is(err, tranca.ErrUnavailable) || !strings.Contains(err.Error(), "tranca serve") {
 			t.Errorf("%v", err)

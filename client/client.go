@@ -80,24 +80,10 @@ func (c *Client) Info(ctx context.Context) (Info, error) {
 	return out, nil
 }
 
-// CreateOptions say what sandbox is made.
-type CreateOptions struct {
-	// Profile names one of the operator's policies; empty is the first one.
-	Profile string
-	// Narrow takes from it.
-	Narrow tranca.Narrowing
-	// TTL is how long it lives unless it is kept alive, and IdleTimeout how
-	// long without a call; 0 is the server's default for each.
-	TTL, IdleTimeout time.Duration
-	// Metadata is yours: at most 64 entries with keys of at most 128 bytes and
-	// values of at most 4096.
-	Metadata map[string]string
-}
-
 // Create makes a sandbox that lives until it is closed or its time is over. It
 // waits while the server has no room. Errors wrap [tranca.ErrInvalid],
 // [tranca.ErrRefused], [tranca.ErrUnavailable] or [tranca.ErrBusy].
-func (c *Client) Create(ctx context.Context, o CreateOptions) (*Sandbox, error) {
+func (c *Client) Create(ctx context.Context, o tranca.CreateRequest) (*Sandbox, error) {
 	body := api.CreateRequest{
 		Profile: o.Profile, Metadata: o.Metadata, Narrow: api.NarrowingOf(o.Narrow),
 		TTLMS: milliseconds(o.TTL), IdleTimeoutMS: milliseconds(o.IdleTimeout),

@@ -25,7 +25,7 @@ func TestInfo(t *testing.T) {
 func TestSandboxes(t *testing.T) {
 	start(t).each(func(t *testing.T, c *Client) {
 		ctx := t.Context()
-		s, err := c.Create(ctx, CreateOptions{
+		s, err := c.Create(ctx, tranca.CreateRequest{
 			Profile: "strict", TTL: time.Hour, IdleTimeout: time.Minute, Metadata: map[string]string{"task": "1"},
 			Narrow: tranca.Narrowing{Memory: 64 << 20, Env: map[string]string{"A": "b"}},
 		})
@@ -69,7 +69,7 @@ func TestList(t *testing.T) {
 	c := w.client()
 	var want []tranca.ID
 	for i := range 5 {
-		s, err := c.Create(t.Context(), CreateOptions{Metadata: map[string]string{"odd": fmt.Sprint(i % 2)}})
+		s, err := c.Create(t.Context(), tranca.CreateRequest{Metadata: map[string]string{"odd": fmt.Sprint(i % 2)}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -97,10 +97,10 @@ func TestErrorsKeepTheirClass(t *testing.T) {
 		_, unknown := c.Sandbox(ctx, "nobody")
 		_, escape := c.Sandbox(ctx, "../sandboxes")
 		_, empty := c.Sandbox(ctx, "")
-		_, widened := c.Create(ctx, CreateOptions{Narrow: tranca.Narrowing{Memory: 1 << 50}})
+		_, widened := c.Create(ctx, tranca.CreateRequest{Narrow: tranca.Narrowing{Memory: 1 << 50}})
 		_, profile := c.Run(ctx, tranca.Request{Code: "print 1", Profile: "other"})
 		_, both := c.Run(ctx, tranca.Request{Code: "x", Command: []string{"y"}})
-		_, long := c.Create(ctx, CreateOptions{TTL: 1000 * time.Hour})
+		_, long := c.Create(ctx, tranca.CreateRequest{TTL: 1000 * time.Hour})
 		_, negative := s.KeepAlive(ctx, -time.Hour)
 		_, program := s.Start(ctx, tranca.StartRequest{Args: []string{"no-such"}})
 		_, process := s.Process(ctx, "p99")
@@ -186,7 +186,7 @@ func TestAContextThatHasEnded(t *testing.T) {
 		cancel()
 		_, info := c.Info(ctx)
 		_, run := c.Run(ctx, tranca.Request{Code: "print 1"})
-		_, made := c.Create(ctx, CreateOptions{})
+		_, made := c.Create(ctx, tranca.CreateRequest{})
 		for _, err := range []error{info, run, made} {
 			if !errors.Is(err, context.Canceled) {
 				t.Errorf("%v", err)

@@ -6,7 +6,7 @@
 //		return err
 //	}
 //	defer c.Close()
-//	s, err := c.Create(ctx, client.CreateOptions{TTL: time.Hour})
+//	s, err := c.Create(ctx, tranca.CreateRequest{TTL: time.Hour})
 //	if err != nil {
 //		return err
 //	}

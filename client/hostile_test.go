@@ -164,7 +164,7 @@ func TestAnswersThatNoTrancaGives(t *testing.T) {
 	}
 	for _, id := range []string{"", "..", "a\x00", strings.Repeat("x", 2000)} {
 		body, _ := json.Marshal(map[string]string{"id": id})
-		if _, err := answering(t, saying(api.TypeJSON, body)).Create(t.Context(), CreateOptions{}); !errors.Is(err, tranca.ErrProtocol) {
+		if _, err := answering(t, saying(api.TypeJSON, body)).Create(t.Context(), tranca.CreateRequest{}); !errors.Is(err, tranca.ErrProtocol) {
 			t.Errorf("a sandbox %q: %v", id, err)
 		}
 	}

@@ -131,7 +131,7 @@ func (w *world) each(test func(t *testing.T, c *Client)) {
 // create makes a sandbox that is destroyed with the test.
 func create(t *testing.T, c *Client) *Sandbox {
 	t.Helper()
-	s, err := c.Create(t.Context(), CreateOptions{})
+	s, err := c.Create(t.Context(), tranca.CreateRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -100,7 +100,7 @@ type Chunk struct {
 // Open makes a sandbox that lives until it is closed; n narrows the policy for
 // all that runs in it. It waits in line where bounds are reached.
 func (l *Local) Open(ctx context.Context, n tranca.Narrowing) (Session, error) {
-	s, err := l.engine.Open(ctx, engine.OpenOptions{Narrow: n})
+	s, err := l.engine.Open(ctx, tranca.CreateRequest{Narrow: n})
 	if err != nil {
 		return nil, err
 	}

@@ -30,7 +30,7 @@ func serveMCP(ctx context.Context, setup cli.MCPSetup) error {
 		Version: setup.Version, Policy: setup.Policy, Narrow: setup.Narrow,
 		Runner: agentRunner{e},
 		OpenSession: func(ctx context.Context) (mcp.Session, error) {
-			s, err := e.Open(ctx, engine.OpenOptions{Narrow: setup.Narrow})
+			s, err := e.Open(ctx, tranca.CreateRequest{Narrow: setup.Narrow})
 			if err != nil {
 				return nil, err
 			}

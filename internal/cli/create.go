@@ -99,7 +99,7 @@ func (a *app) create(ctx context.Context, c *cli.Command) error {
 }
 
 // createOptions reads the flags of [sandboxFlags] and [narrowFlags].
-func createOptions(c *cli.Command) (o client.CreateOptions, err error) {
+func createOptions(c *cli.Command) (o tranca.CreateRequest, err error) {
 	o.Profile = c.String("profile")
 	if o.TTL, err = duration(c, "ttl"); err != nil {
 		return o, err

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"tranca"
 	"tranca/client"
 	"tranca/internal/app"
 	"tranca/internal/require"
@@ -238,7 +239,7 @@ func (s *realServer) client(t *testing.T) *client.Client {
 // sandbox makes one that lives until the test ends.
 func (s *realServer) sandbox(t *testing.T) *client.Sandbox {
 	t.Helper()
-	box, err := s.client(t).Create(t.Context(), client.CreateOptions{})
+	box, err := s.client(t).Create(t.Context(), tranca.CreateRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -88,7 +88,7 @@ type keeper struct {
 // Run makes the sandbox, runs in it and says its id. One in which nothing ran
 // is removed.
 func (k keeper) Run(ctx context.Context, req tranca.Request) (*tranca.Result, error) {
-	box, err := k.Create(ctx, client.CreateOptions{Profile: req.Profile, Narrow: req.Narrow})
+	box, err := k.Create(ctx, tranca.CreateRequest{Profile: req.Profile, Narrow: req.Narrow})
 	if err != nil {
 		return nil, err
 	}

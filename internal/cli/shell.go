@@ -102,7 +102,7 @@ func checkShell(c *cli.Command, there bool) error {
 }
 
 // freshShell opens a shell in a sandbox of its own.
-func (a *app) freshShell(ctx context.Context, c *cli.Command, s *client.Client, o client.CreateOptions) (err error) {
+func (a *app) freshShell(ctx context.Context, c *cli.Command, s *client.Client, o tranca.CreateRequest) (err error) {
 	starting, stopped := interruptible(ctx, a.Quit)
 	stop := sync.OnceFunc(stopped)
 	defer stop()

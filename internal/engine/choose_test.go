@@ -236,7 +236,7 @@ func TestClosedEngine(t *testing.T) {
 	if _, err := e.Run(t.Context(), tranca.Request{Command: []string{"exit"}}); !errors.Is(err, tranca.ErrClosed) {
 		t.Errorf("after Close: %v", err)
 	}
-	if _, err := e.Open(t.Context(), engine.OpenOptions{}); !errors.Is(err, tranca.ErrClosed) {
+	if _, err := e.Open(t.Context(), tranca.CreateRequest{}); !errors.Is(err, tranca.ErrClosed) {
 		t.Errorf("after Close: %v", err)
 	}
 }

@@ -31,7 +31,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 }
 
 // opens opens a session that the engine closes.
-func opens(t *testing.T, w *world, o engine.OpenOptions) *engine.Session {
+func opens(t *testing.T, w *world, o tranca.CreateRequest) *engine.Session {
 	t.Helper()
 	s, err := w.Open(t.Context(), o)
 	if err != nil {
@@ -54,7 +54,7 @@ func gone(t *testing.T, w *world, s *engine.Session, why string) {
 
 func TestTimeToLive(t *testing.T) {
 	w := setup(t, fake.Options{}, nil)
-	s := opens(t, w, engine.OpenOptions{TTL: 50 * time.Millisecond})
+	s := opens(t, w, tranca.CreateRequest{TTL: 50 * time.Millisecond})
 	// What runs then is ended with it.
 	res, err := s.Run(context.Background(), command("sleep", "60"))
 	if err != nil || res.Exit.Reason != tranca.EndClosed || !strings.Contains(strings.Join(res.Notes, " "), "its time (50ms) was over") {
@@ -65,7 +65,7 @@ func TestTimeToLive(t *testing.T) {
 
 func TestIdleTime(t *testing.T) {
 	w := setup(t, fake.Options{}, func(c *engine.Config) { c.DefaultIdleTimeout = 50 * time.Millisecond })
-	s := opens(t, w, engine.OpenOptions{})
+	s := opens(t, w, tranca.CreateRequest{})
 	if got := s.Info().IdleTimeoutMS; got != 50 {
 		t.Errorf("%d", got)
 	}
@@ -82,7 +82,7 @@ func TestIdleTime(t *testing.T) {
 
 func TestKeepAlive(t *testing.T) {
 	w := setup(t, fake.Options{}, func(c *engine.Config) { c.MaxTTL, c.DefaultTTL = time.Hour, time.Minute })
-	s := opens(t, w, engine.OpenOptions{})
+	s := opens(t, w, tranca.CreateRequest{})
 	about := func(info tranca.SandboxInfo, want time.Duration) {
 		t.Helper()
 		if left := time.Until(info.Expires); left > want || left < want-30*time.Second {
@@ -103,7 +103,7 @@ func TestKeepAlive(t *testing.T) {
 		if _, err := s.KeepAlive(bad); !errors.Is(err, tranca.ErrInvalid) {
 			t.Errorf("%s: %v", bad, err)
 		}
-		if _, err := w.Open(t.Context(), engine.OpenOptions{TTL: bad}); !errors.Is(err, tranca.ErrInvalid) {
+		if _, err := w.Open(t.Context(), tranca.CreateRequest{TTL: bad}); !errors.Is(err, tranca.ErrInvalid) {
 			t.Errorf("%s: %v", bad, err)
 		}
 	}
@@ -116,7 +116,7 @@ func TestKeepAlive(t *testing.T) {
 // TestUnwatchedDeath: a machine that dies while nobody asks is found.
 func TestUnwatchedDeath(t *testing.T) {
 	w := setup(t, fake.Options{}, nil)
-	s := opens(t, w, engine.OpenOptions{})
+	s := opens(t, w, tranca.CreateRequest{})
 	p := start(t, s, words("die"))
 	gone(t, w, s, "its machine died")
 	if exit, err := p.Wait(t.Context()); err == nil || exit.Reason != tranca.EndError {
@@ -142,7 +142,7 @@ func TestTombs(t *testing.T) {
 	w := setup(t, fake.Options{}, nil)
 	var ids []tranca.ID
 	for range 1026 {
-		s := opens(t, w, engine.OpenOptions{})
+		s := opens(t, w, tranca.CreateRequest{})
 		ids = append(ids, s.ID())
 		if err := s.Close(t.Context()); err != nil {
 			t.Fatal(err)
@@ -166,12 +166,12 @@ func TestMetadata(t *testing.T) {
 		"many": many, "empty key": {"": "x"}, "long key": {strings.Repeat("k", 129): ""},
 		"long value": {"k": strings.Repeat("v", 4097)}, "bytes": {"k": "\xff"},
 	} {
-		if _, err := w.Open(t.Context(), engine.OpenOptions{Metadata: bad}); !errors.Is(err, tranca.ErrInvalid) {
+		if _, err := w.Open(t.Context(), tranca.CreateRequest{Metadata: bad}); !errors.Is(err, tranca.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	delete(many, "64")
-	s := opens(t, w, engine.OpenOptions{Metadata: many})
+	s := opens(t, w, tranca.CreateRequest{Metadata: many})
 	many["0"] = "changed by its owner"
 	info := s.Info()
 	if len(info.Metadata) != 64 || info.Metadata["0"] != "" {
@@ -193,7 +193,7 @@ func TestProfiles(t *testing.T) {
 		if err != nil || res.Policy.Digest != want {
 			t.Errorf("%q: %v", name, err)
 		}
-		s := opens(t, w, engine.OpenOptions{Profile: name})
+		s := opens(t, w, tranca.CreateRequest{Profile: name})
 		if info := s.Info(); info.Policy.Digest != want || info.Profile != max(name, "default") {
 			t.Errorf("%+v", info)
 		}
@@ -204,7 +204,7 @@ func TestProfiles(t *testing.T) {
 	if all := w.Sessions(); len(all) != 2 || all[1].Created.Before(all[0].Created) {
 		t.Errorf("%+v", all)
 	}
-	_, err := w.Open(t.Context(), engine.OpenOptions{Profile: "large"})
+	_, err := w.Open(t.Context(), tranca.CreateRequest{Profile: "large"})
 	if !errors.Is(err, tranca.ErrNotFound) || !strings.Contains(err.Error(), "default, small") {
 		t.Error(err)
 	}
@@ -285,7 +285,7 @@ func one(e *engine.Engine, what string) error {
 		}
 		return nil
 	}
-	s, err := e.Open(ctx, engine.OpenOptions{})
+	s, err := e.Open(ctx, tranca.CreateRequest{})
 	if err != nil {
 		return err
 	}
@@ -307,7 +307,7 @@ func TestWhatCouldNeverFit(t *testing.T) {
 	w := setup(t, fake.Options{}, func(c *engine.Config) {
 		c.MaxMemory, c.MaxMilliCPUs = c.Policy.Limits.Memory-1, c.Policy.Limits.MilliCPUs-1
 	})
-	_, err := w.Open(t.Context(), engine.OpenOptions{})
+	_, err := w.Open(t.Context(), tranca.CreateRequest{})
 	var refused *tranca.RefusalError
 	if !errors.As(err, &refused) || len(refused.Problems) != 2 || refused.Problems[0].Item != tranca.ItemMemory || refused.Problems[1].Item != tranca.ItemCPUs {
 		t.Fatalf("%v", err)
@@ -327,10 +327,10 @@ func TestWhatCouldNeverFit(t *testing.T) {
 // TestIdleSessionsAreCheap: no goroutine and little memory for each.
 func TestIdleSessionsAreCheap(t *testing.T) {
 	w := setup(t, fake.Options{}, func(c *engine.Config) { c.MaxSandboxes = 500 })
-	opens(t, w, engine.OpenOptions{})
+	opens(t, w, tranca.CreateRequest{})
 	before := runtime.NumGoroutine()
 	for range 400 {
-		s := opens(t, w, engine.OpenOptions{})
+		s := opens(t, w, tranca.CreateRequest{})
 		p := start(t, s, words("exit"))
 		ends(t, p, exited(0))
 	}

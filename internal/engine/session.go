@@ -62,26 +62,10 @@ type Session struct {
 	programs
 }
 
-// OpenOptions say what a session is made from. The zero value is a session by
-// the first profile with the configuration's times.
-type OpenOptions struct {
-	// Profile names one of the operator's policies; empty is the first.
-	Profile string
-	// Narrow takes from it, for all that runs in the session.
-	Narrow tranca.Narrowing
-	// TTL is how long the session lives unless it is kept alive, IdleTimeout how
-	// long while nothing is asked of it. 0 is what the configuration says; less,
-	// or more than the longest, is [tranca.ErrInvalid].
-	TTL, IdleTimeout time.Duration
-	// Metadata is the owner's: at most 64 entries, keys of 1 to 128 bytes and
-	// values of up to 4096, all UTF-8.
-	Metadata map[string]string
-}
-
 // Open makes a sandbox that lives for a session, after those who came before.
 // The caller closes it. Errors are those of Run; an unknown profile is
 // [tranca.ErrNotFound].
-func (e *Engine) Open(ctx context.Context, o OpenOptions) (*Session, error) {
+func (e *Engine) Open(ctx context.Context, o tranca.CreateRequest) (*Session, error) {
 	s, err := e.open(ctx, o)
 	if err != nil {
 		e.stats.notOpened(err)
@@ -89,7 +73,7 @@ func (e *Engine) Open(ctx context.Context, o OpenOptions) (*Session, error) {
 	return s, err
 }
 
-func (e *Engine) open(ctx context.Context, o OpenOptions) (*Session, error) {
+func (e *Engine) open(ctx context.Context, o tranca.CreateRequest) (*Session, error) {
 	from, err := e.profile(o.Profile)
 	if err != nil {
 		return nil, err
@@ -124,7 +108,7 @@ func (e *Engine) open(ctx context.Context, o OpenOptions) (*Session, error) {
 }
 
 // checkTimes fills in the times that were left out and refuses others.
-func (e *Engine) checkTimes(o *OpenOptions) error {
+func (e *Engine) checkTimes(o *tranca.CreateRequest) error {
 	ttl, err := e.ttl(o.TTL)
 	if err != nil {
 		return err
@@ -164,7 +148,7 @@ func checkMetadata(meta map[string]string) error {
 	return nil
 }
 
-func (e *Engine) makeSession(ctx context.Context, from *profile, o OpenOptions) (*Session, error) {
+func (e *Engine) makeSession(ctx context.Context, from *profile, o tranca.CreateRequest) (*Session, error) {
 	p, err := e.plan(ctx, from, o.Narrow)
 	if err != nil {
 		return nil, err

@@ -18,7 +18,7 @@ import (
 
 func openSession(t *testing.T, w *world, n tranca.Narrowing) *engine.Session {
 	t.Helper()
-	s, err := w.Open(t.Context(), engine.OpenOptions{Narrow: n})
+	s, err := w.Open(t.Context(), tranca.CreateRequest{Narrow: n})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +174,7 @@ func TestManySessions(t *testing.T) {
 	openSession(t, w, tranca.Narrowing{})
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
 	defer cancel()
-	if _, err := w.Open(ctx, engine.OpenOptions{}); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := w.Open(ctx, tranca.CreateRequest{}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a third of two: %v", err)
 	}
 	if err := first.Close(t.Context()); err != nil {
@@ -212,7 +212,7 @@ func TestShareOfWhatRemains(t *testing.T) {
 	for name, leave := range map[string]func(*world){
 		"run": func(w *world) { w.run(t, "exit") },
 		"session": func(w *world) {
-			s := opens(t, w, engine.OpenOptions{})
+			s := opens(t, w, tranca.CreateRequest{})
 			if err := s.Close(t.Context()); err == nil {
 				t.Error("it was destroyed")
 			}

@@ -58,7 +58,7 @@ func TestWhatIsLeftBesideOthers(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := opens(t, w, engine.OpenOptions{})
+			s := opens(t, w, tranca.CreateRequest{})
 			p := start(t, s, tranca.StartRequest{Args: []string{"cat"}, Stdin: true})
 			leave(s)
 			if err := p.CloseStdin(t.Context()); err != nil {
@@ -106,7 +106,7 @@ func TestUnstoppableBesideOthers(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := opens(t, w, engine.OpenOptions{})
+			s := opens(t, w, tranca.CreateRequest{})
 			p := start(t, s, words("deaf"))
 			stop(s)
 			gone(t, w, s, "could not be stopped: the agent does not answer")

@@ -12,7 +12,6 @@ import (
 
 	"tranca"
 	"tranca/internal/api"
-	"tranca/internal/engine"
 )
 
 func createSandbox(c *call) error {
@@ -48,12 +47,12 @@ func createSandbox(c *call) error {
 	return c.created(info)
 }
 
-func (c *call) openOptions() (engine.OpenOptions, error) {
+func (c *call) openOptions() (tranca.CreateRequest, error) {
 	var in api.CreateRequest
 	if err := c.decode(&in); err != nil {
-		return engine.OpenOptions{}, err
+		return tranca.CreateRequest{}, err
 	}
-	o := engine.OpenOptions{Profile: in.Profile, Metadata: in.Metadata}
+	o := tranca.CreateRequest{Profile: in.Profile, Metadata: in.Metadata}
 	var err error
 	if o.TTL, err = api.Duration("ttl_ms", in.TTLMS); err != nil {
 		return o, err

@@ -61,7 +61,7 @@ func (o *options) server(ctx context.Context, rep *report) (err error) {
 // secondCommand times a command in a sandbox that lives, beside the command
 // itself.
 func (o *options) secondCommand(ctx context.Context, rep *report, s *serving) error {
-	sb, err := s.Create(ctx, client.CreateOptions{})
+	sb, err := s.Create(ctx, tranca.CreateRequest{})
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (o *options) manySandboxes(ctx context.Context, rep *report, s *serving) er
 	ready.Add(many)
 	for i := range many {
 		all.Go(func() {
-			sb, err := s.Create(ctx, client.CreateOptions{})
+			sb, err := s.Create(ctx, tranca.CreateRequest{})
 			ready.Done()
 			if err != nil {
 				errs[i] = err
@@ -142,7 +142,7 @@ func (o *options) idleServer(ctx context.Context, rep *report, s *serving) error
 		}
 	}()
 	for range o.idle {
-		sb, err := s.Create(ctx, client.CreateOptions{})
+		sb, err := s.Create(ctx, tranca.CreateRequest{})
 		if err != nil {
 			return err
 		}
@@ -230,7 +230,7 @@ func (o *options) streamed(ctx context.Context, rep *report, s *serving, dir str
 		return err
 	}
 	defer stop()
-	sb, err := s.Create(ctx, client.CreateOptions{})
+	sb, err := s.Create(ctx, tranca.CreateRequest{})
 	if err != nil {
 		return err
 	}

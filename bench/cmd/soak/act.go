@@ -100,7 +100,7 @@ func (l *life) oneRun(ctx context.Context, c *client.Client, rnd *rand.Rand) err
 
 // within makes a sandbox for what is done in it.
 func within(ctx context.Context, c *client.Client, do func(*client.Sandbox) error) error {
-	sb, err := c.Create(ctx, client.CreateOptions{TTL: time.Minute, IdleTimeout: 5 * time.Second})
+	sb, err := c.Create(ctx, tranca.CreateRequest{TTL: time.Minute, IdleTimeout: 5 * time.Second})
 	if err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func (l *life) session(ctx context.Context, c *client.Client, rnd *rand.Rand) er
 // abandon leaves a sandbox and a program in it to their timeouts.
 func (l *life) abandon(ctx context.Context, c *client.Client, rnd *rand.Rand) error {
 	ttl := time.Duration(500+rnd.IntN(2000)) * time.Millisecond
-	sb, err := c.Create(ctx, client.CreateOptions{TTL: ttl})
+	sb, err := c.Create(ctx, tranca.CreateRequest{TTL: ttl})
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"tranca"
-	"tranca/client"
 	"tranca/internal/require"
 )
 
@@ -31,7 +30,7 @@ func TestServe(t *testing.T) {
 	if err != nil || string(res.Stdout) != "abab\n" || res.Backend != "process" {
 		t.Fatalf("%+v, %v", res, err)
 	}
-	box, err := c.Create(t.Context(), client.CreateOptions{TTL: time.Minute})
+	box, err := c.Create(t.Context(), tranca.CreateRequest{TTL: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +71,7 @@ func TestServe(t *testing.T) {
 func TestKilled(t *testing.T) {
 	dir := folder(t)
 	s := serve(t, dir)
-	box, err := s.client().Create(t.Context(), client.CreateOptions{})
+	box, err := s.client().Create(t.Context(), tranca.CreateRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}
