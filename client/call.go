@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"tranca"
@@ -244,9 +245,20 @@ func (c *Client) broken(ctx context.Context, err error) error {
 	}
 	var op *net.OpError
 	if errors.As(err, &op) && op.Op == "dial" {
-		return fmt.Errorf("%w: no server can be reached at %s (%w); start one with: tranca serve", tranca.ErrUnavailable, c.place, op.Err)
+		return fmt.Errorf("%w: no server can be reached at %s (%w); %s", tranca.ErrUnavailable, c.place, op.Err, c.remedy())
 	}
 	return &passingError{fmt.Errorf("%w: the connection to %s broke: %w", tranca.ErrUnavailable, c.place, err)}
+}
+
+// remedy says what to do where no server answers.
+func (c *Client) remedy() string {
+	switch {
+	case strings.Contains(c.place, "://"):
+		return "see that the address is right and a server listens there: tranca serve --listen"
+	case strings.HasPrefix(c.place, "/") && c.place != DefaultSocket():
+		return "start one with: tranca serve --socket " + c.place
+	}
+	return "start one with: tranca serve"
 }
 
 // checked returns the answer if it says that all is well, else the error that

@@ -16,7 +16,7 @@ func (a *app) rmCommand() *cli.Command {
 		Name:      "rm",
 		Usage:     "remove sandboxes, with all that runs in them and all their files",
 		ArgsUsage: "ID... | --all",
-		Description: "One that has ended already is no error, one that never was is.\n\nExamples:\n" +
+		Description: "One that has ended already is no error. What is no id is one.\n\nExamples:\n" +
 			"  tranca rm i0k3v7q2m9x4c8b1z5n6a\n" +
 			"  tranca rm --all\n\n" +
 			statusHelp("0      nothing of them is left"),
