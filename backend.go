@@ -56,6 +56,8 @@ type Spec struct {
 	ID ID
 	// Policy is complete and was checked against the backend's Report.
 	Policy Policy
+	// Image is the root tree, or nil where the policy's image is [ImageHost].
+	Image *Image
 }
 
 // Sandbox is one place where code runs. Safe for concurrent use.

@@ -18,8 +18,16 @@ type Policy struct {
 	// Backend names the backend; empty lets the engine choose the cheapest
 	// usable one at or above Floor.
 	Backend string
-	// Image is the root tree. "host" is a read-only minimal host tree.
+	// Image is the root tree: [ImageHost], or the name or digest of an image
+	// in tranca's store.
 	Image string
+	// Runtime names the OCI runtime of the backend container: "runc", "crun",
+	// "runsc", "kata" or another that the engine has. Empty takes the engine's
+	// default. Its isolation level is found by a trial run.
+	Runtime string
+	// KnownVulnerabilities says what happens where a runtime or engine has a
+	// version with a known hole.
+	KnownVulnerabilities Vulnerabilities
 	// Limits bound what one run may use.
 	Limits Limits
 	// Mounts are the host folders and files that the code may see.
@@ -49,6 +57,18 @@ type Policy struct {
 	// Source says where the policy came from: a path, "flags", "default".
 	Source string
 }
+
+// Vulnerabilities says what happens where a runtime or engine has a version
+// with a known hole.
+type Vulnerabilities string
+
+// What happens where a version has a known hole.
+const (
+	// VulnerabilitiesWarn names the hole in the result's notes.
+	VulnerabilitiesWarn Vulnerabilities = "warn"
+	// VulnerabilitiesRefuse refuses the run.
+	VulnerabilitiesRefuse Vulnerabilities = "refuse"
+)
 
 // Network is the reach of the network.
 type Network string
@@ -129,6 +149,10 @@ type Mount struct {
 	Target string
 	// Writable lets the code write to the host's own files there.
 	Writable bool
+	// Cow shows the folder as if it were writable: what the code writes goes
+	// to the sandbox's own bounded space, and the host's files stay as they
+	// are until the operator applies the changes. It excludes Writable.
+	Cow bool
 	// DiskUnbounded says that the operator accepts a writable mount without a
 	// bound on its bytes. Without it such a mount is refused where the host
 	// has no quota for it.

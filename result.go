@@ -17,7 +17,10 @@ type Result struct {
 	ID        ID
 	Backend   string
 	Isolation Level
-	Exit      Exit
+	// ImageDigest is the digest of the image that ran, empty for the host's
+	// own tree.
+	ImageDigest string
+	Exit        Exit
 	// Stdout and Stderr are what was kept of the output, byte for byte.
 	Stdout, Stderr []byte
 	// StdoutTruncated and StderrTruncated say that more was dropped.

@@ -13,6 +13,7 @@ type resultJSON struct {
 	ID          ID            `json:"id"`
 	Backend     string        `json:"backend"`
 	Isolation   string        `json:"isolation"`
+	Image       string        `json:"image_digest,omitempty"`
 	Exit        Exit          `json:"exit"`
 	Stdout      string        `json:"stdout"`
 	Stderr      string        `json:"stderr"`
@@ -43,7 +44,7 @@ type truncatedJSON struct {
 // as in the result of a run that reached no sandbox.
 func (r Result) MarshalJSON() ([]byte, error) {
 	out := resultJSON{
-		ID: r.ID, Backend: r.Backend, Exit: r.Exit,
+		ID: r.ID, Backend: r.Backend, Image: r.ImageDigest, Exit: r.Exit,
 		Truncated:   truncatedJSON{r.StdoutTruncated, r.StderrTruncated},
 		LimitsHit:   present(r.LimitsHit),
 		Usage:       r.Usage,
@@ -74,7 +75,7 @@ func (r *Result) UnmarshalJSON(data []byte) error {
 		return fmt.Errorf("%w: result: %w", ErrInvalid, err)
 	}
 	res := Result{
-		ID: in.ID, Backend: in.Backend, Exit: in.Exit,
+		ID: in.ID, Backend: in.Backend, ImageDigest: in.Image, Exit: in.Exit,
 		StdoutTruncated: in.Truncated.Stdout, StderrTruncated: in.Truncated.Stderr,
 		LimitsHit:   absent(in.LimitsHit),
 		Usage:       in.Usage,

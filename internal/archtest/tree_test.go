@@ -57,7 +57,6 @@ func TestGuestLinksLittle(t *testing.T) {
 	for _, p := range deps {
 		if p.Ours() && !anyWithin(p.ImportPath, []string{
 			Module, Module + "/cmd/tranca-guest", internal + "guest", linux,
-			backends + "/process/boot", backends + "/process/bootspec",
 		}) {
 			t.Errorf("tranca-guest links %s", p.ImportPath)
 		}

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tranca"
-	"tranca/internal/backend/process/bootspec"
+	"tranca/internal/guest/bootspec"
 	"tranca/internal/linux/cleanup"
 	"tranca/internal/linux/forkexec"
 )

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"tranca/internal/backend/process/bootspec"
+	"tranca/internal/guest/bootspec"
 )
 
 // TestHostileFiles tries the walls of the root: devices, mounts, handles,

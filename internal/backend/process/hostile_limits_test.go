@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tranca"
-	"tranca/internal/backend/process/bootspec"
+	"tranca/internal/guest/bootspec"
 )
 
 // bound is one program that goes beyond a limit. Its control is the same

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"tranca"
-	"tranca/internal/backend/process/bootspec"
+	"tranca/internal/guest/bootspec"
 )
 
 // TestHostileMounts tries what a writable folder of the host lets code do to

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"tranca/internal/backend/process/bootspec"
+	"tranca/internal/guest/bootspec"
 )
 
 // TestHostileSecrets looks for what the host and its users keep to themselves.

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tranca"
-	"tranca/internal/backend/process/bootspec"
+	"tranca/internal/guest/bootspec"
 )
 
 // The minimal host tree: what programs of the host need to run, and nothing

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tranca"
-	"tranca/internal/backend/process/bootspec"
+	"tranca/internal/guest/bootspec"
 	"tranca/internal/linux/cgroup"
 	"tranca/internal/linux/seccomp"
 )

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tranca"
-	"tranca/internal/backend/process/bootspec"
+	"tranca/internal/guest/bootspec"
 	"tranca/internal/guest/host"
 	"tranca/internal/linux/cleanup"
 	"tranca/internal/linux/forkexec"

@@ -1,4 +1,4 @@
-// Package boot is the inner half of the process backend: what the guest agent
+// Package boot is the inner half of the local backends: what the guest agent
 // does between its exec and its first request. It builds the root that the
 // code will see, gives the code a pid namespace of its own with an init that
 // reaps, locks down the thread that will start programs, and drops what the
@@ -18,8 +18,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"tranca/internal/backend/process/bootspec"
 	"tranca/internal/guest/agent"
+	"tranca/internal/guest/bootspec"
 	"tranca/internal/linux/mount"
 	"tranca/internal/linux/netns"
 	"tranca/internal/linux/seccomp"
@@ -33,13 +33,16 @@ const agentCaps = 1<<unix.CAP_SETUID | 1<<unix.CAP_SETGID | 1<<unix.CAP_KILL
 // returned error is for the agent's exit status only: the host learns of a
 // failed boot from the stream.
 func Run(fd int) error {
-	spec, err := read(fd)
+	spec, err := read(fdReader(fd))
 	if err != nil {
 		return err
 	}
 	build := enter
-	if spec.Plain {
+	switch {
+	case spec.Plain:
 		build = enterPlain
+	case spec.Contained:
+		build = enterContained
 	}
 	launcher, scratch, err := build(spec)
 	if err != nil {
@@ -54,10 +57,40 @@ func Run(fd int) error {
 	if err := unix.SetNonblock(fd, true); err != nil {
 		return err
 	}
+	return serve(os.NewFile(uintptr(fd), "stream"), spec, launcher)
+}
+
+// RunStdio is Run in a container whose engine gives the agent standard input
+// and output as its stream. The boot message must say that it is contained.
+func RunStdio() error {
+	stream, err := takeStdio()
+	if err != nil {
+		return err
+	}
+	spec, err := read(stream)
+	if err != nil {
+		return err
+	}
+	if !spec.Contained {
+		return errors.New("only a contained agent has its stream there")
+	}
+	launcher, _, err := enterContained(spec)
+	if err != nil {
+		_, told := stream.Write(answer(err.Error()))
+		return errors.Join(err, told)
+	}
+	if _, err := stream.Write(answer("ok")); err != nil {
+		return err
+	}
+	return serve(stream, spec, launcher)
+}
+
+// serve answers the host until the stream ends. The calling thread forks.
+func serve(stream io.ReadWriteCloser, spec *bootspec.Spec, launcher *launcher) (err error) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		err = agent.Serve(os.NewFile(uintptr(fd), "stream"), agent.Config{
+		err = agent.Serve(stream, agent.Config{
 			Launcher: launcher,
 			Env:      spec.Env,
 			Path:     spec.Path,
@@ -74,8 +107,7 @@ func Run(fd int) error {
 	return err
 }
 
-func read(fd int) (*bootspec.Spec, error) {
-	f := fdReader(fd)
+func read(f io.Reader) (*bootspec.Spec, error) {
 	var head [4]byte
 	if _, err := io.ReadFull(f, head[:]); err != nil {
 		return nil, err
@@ -116,10 +148,11 @@ func reply(fd int, line string, scratch int) error {
 	if scratch >= 0 {
 		rights = unix.UnixRights(scratch)
 	}
-	if len(line) > 1000 {
-		line = line[:1000]
-	}
-	return unix.Sendmsg(fd, []byte(line+"\n"), rights, nil, 0)
+	return unix.Sendmsg(fd, answer(line), rights, nil, 0)
+}
+
+func answer(line string) []byte {
+	return []byte(line[:min(len(line), 1000)] + "\n")
 }
 
 func enter(spec *bootspec.Spec) (*launcher, mount.Tree, error) {
@@ -181,7 +214,7 @@ func settle(spec *bootspec.Spec) error {
 	if err := allThreadsCaps(remaining(spec)); err != nil {
 		return err
 	}
-	if !spec.Plain {
+	if !spec.Plain && !(spec.Contained && len(spec.AgentFilter) == 0) {
 		prog, err := seccomp.FromBytes(spec.AgentFilter)
 		if err != nil {
 			return err

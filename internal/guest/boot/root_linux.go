@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"tranca/internal/backend/process/bootspec"
+	"tranca/internal/guest/bootspec"
 	"tranca/internal/linux/forkexec"
 	"tranca/internal/linux/mount"
 )

@@ -12,8 +12,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"tranca/internal/backend/process/bootspec"
 	"tranca/internal/guest/agent"
+	"tranca/internal/guest/bootspec"
 	"tranca/internal/linux/forkexec"
 	"tranca/internal/linux/landlock"
 	"tranca/internal/linux/seccomp"
@@ -31,6 +31,7 @@ type launcher struct {
 	filter []unix.SockFilter
 	tasks  chan func()
 
+	reaper  *reaper  // of a contained agent alone, which is the first process
 	threads *os.File // /proc/self/task, of the weaker rung alone
 }
 
@@ -40,11 +41,17 @@ type launcher struct {
 func newLauncher(spec *bootspec.Spec) (*launcher, error) {
 	// Never unlocked: the thread's state must not reach other goroutines.
 	runtime.LockOSThread()
-	prog, err := seccomp.FromBytes(spec.Filter)
-	if err != nil {
+	l := &launcher{spec: spec, tasks: make(chan func())}
+	if spec.Contained && len(spec.Filter) == 0 {
+		return l, nil // whoever made the root filters too
+	}
+	var err error
+	if l.filter, err = seccomp.FromBytes(spec.Filter); err != nil {
 		return nil, err
 	}
-	l := &launcher{spec: spec, filter: prog, tasks: make(chan func())}
+	if spec.Contained {
+		return l, nil // in whatever groups its engine has put it
+	}
 	return l, l.enterCgroupNamespace()
 }
 
@@ -164,7 +171,7 @@ func (l *launcher) restrictFiles() error {
 // Launch starts a program. See [agent.Launcher].
 func (l *launcher) Launch(p agent.Program) (agent.Child, error) {
 	s := forkexec.New(0)
-	if p.Polled {
+	if p.Polled && l.reaper == nil {
 		s.WithPIDFD()
 	}
 	s.RecordPID()
@@ -188,13 +195,22 @@ func (l *launcher) Launch(p agent.Program) (agent.Child, error) {
 	s.Capabilities(0)
 	s.NoNewPrivileges()
 	s.Chdir(p.Dir)
-	if !l.spec.Plain {
+	if !l.spec.Plain && !(l.spec.Contained && l.filter == nil) {
 		s.Seccomp(l.filter)
-	} else {
+	}
+	if l.spec.Plain {
 		// For an agent that is killed; one whose host goes ends all itself.
 		s.ParentDeathSignal(unix.SIGKILL)
 	}
 	s.Exec(p.Path, p.Args, p.Env)
+	if l.reaper != nil {
+		c, err := l.spawnKnown(s, p.EndGroup)
+		runtime.KeepAlive(p)
+		if err != nil {
+			return nil, err
+		}
+		return c, nil
+	}
 
 	c, err := l.spawn(s)
 	runtime.KeepAlive(p)
@@ -213,6 +229,9 @@ func (l *launcher) Launch(p agent.Program) (agent.Child, error) {
 // KillAll ends every program. See [agent.Killer]. One kill reaches all that
 // there are; it is repeated until the last of them has been reaped.
 func (l *launcher) KillAll() error {
+	if l.reaper != nil {
+		return l.killAllContained()
+	}
 	for range killRounds {
 		s := forkexec.New(0).WithPIDFD()
 		s.KillAll()
@@ -248,6 +267,7 @@ type child struct {
 	pid, inner int
 	pidfd      int // -1 where a thread waits
 	endGroup   bool
+	reaped     chan unix.WaitStatus // where a reaper waits
 	mu         sync.Mutex
 	gone       bool
 }
@@ -255,6 +275,9 @@ type child struct {
 func (c *child) PID() int { return c.inner }
 
 func (c *child) Wait() (agent.Status, error) {
+	if c.reaped != nil {
+		return status(<-c.reaped), nil
+	}
 	if c.pidfd >= 0 {
 		_ = agent.WaitPIDFD(c.pidfd) // what it can't wait for is waited for below
 	}
@@ -280,10 +303,14 @@ func (c *child) Wait() (agent.Status, error) {
 	if err != nil {
 		return agent.Status{}, err
 	}
+	return status(ws), nil
+}
+
+func status(ws unix.WaitStatus) agent.Status {
 	if ws.Signaled() {
-		return agent.Status{Code: -1, Signal: int(ws.Signal())}, nil
+		return agent.Status{Code: -1, Signal: int(ws.Signal())}
 	}
-	return agent.Status{Code: ws.ExitStatus()}, nil
+	return agent.Status{Code: ws.ExitStatus()}
 }
 
 func (c *child) Signal(sig int, group bool) error {

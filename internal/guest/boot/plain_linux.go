@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"tranca/internal/backend/process/bootspec"
+	"tranca/internal/guest/bootspec"
 	"tranca/internal/linux/mount"
 	"tranca/internal/linux/netns"
 )

@@ -1,6 +1,5 @@
-// Package bootspec is the one message with which the process backend tells its
-// guest agent what to build before any code runs: mounts, users, limits,
-// filter. It goes from the trusted side to the other; the answer is a single
+// Package bootspec is the one message with which a backend tells its guest
+// agent what to build before any code runs: mounts, users, limits, filter. It goes from the trusted side to the other; the answer is a single
 // line, "ok" or what failed.
 //
 // The encoding is protobuf's wire format, written by hand: it costs the agent
@@ -27,6 +26,11 @@ type Spec struct {
 	// folder is their root. CodeUID and CodeGID are then the host's.
 	Plain  bool
 	Chroot string
+	// Contained builds nothing either: root, mounts and namespaces were made
+	// by a container engine or a kernel in user space, and the agent is the
+	// first process there. It starts programs as the code's user, under
+	// Rlimits and, unless it is empty, Filter.
+	Contained bool
 	// CodeUID and CodeGID are the code's user inside.
 	CodeUID, CodeGID uint32
 	// AgentUID is the agent's user inside: 0, or CodeUID where only one user
@@ -188,6 +192,7 @@ func (s *Spec) Marshal() []byte {
 	e.flag(21, s.Plain)
 	e.str(22, s.Chroot)
 	e.bytes(24, s.AgentFilter)
+	e.flag(25, s.Contained)
 	e.num(23, uint64(s.DeathSignal))
 	return e.b
 }
@@ -337,6 +342,8 @@ func (s *Spec) more(field int, v uint64, data []byte) error {
 		s.AgentFilter = data
 	case 23:
 		s.DeathSignal = int(v)
+	case 25:
+		s.Contained = v != 0
 	default:
 		return errMalformed
 	}

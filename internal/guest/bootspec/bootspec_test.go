@@ -8,7 +8,7 @@ import (
 
 func full() *Spec {
 	return &Spec{
-		Plain: true, Chroot: "/srv", CodeUID: 1000, CodeGID: 1001, AgentUID: 7, Hostname: "h",
+		Plain: true, Chroot: "/srv", Contained: true, CodeUID: 1000, CodeGID: 1001, AgentUID: 7, Hostname: "h",
 		ScratchSize: 1 << 40, ScratchInodes: 9, ScratchFD: 5,
 		Binds: []Bind{{
 			Source: "/a", FD: 3, Target: "b", File: true, Writable: true, Device: true,
