@@ -60,7 +60,6 @@ type target interface {
 
 // extractor extracts one archive.
 type extractor struct {
-	ctx     context.Context
 	to      target
 	opts    Options
 	made    map[string]tranca.FileType // by the archive
@@ -79,23 +78,39 @@ func extract(ctx context.Context, to target, r io.Reader, opts Options) (Summary
 		opts.MaxBytes = DefaultMaxBytes
 	}
 	x := &extractor{
-		ctx: ctx, to: to, opts: opts,
+		to: to, opts: opts,
 		made: make(map[string]tranca.FileType), folders: map[string]bool{".": true},
 	}
+	whole, err := Each(ctx, r, x.entry)
+	if err == nil && !whole {
+		err = fmt.Errorf("%w: the archive ends early: it was cut off, or is none", tranca.ErrInvalid)
+	}
+	return x.sum, err
+}
+
+// Each calls f for each entry of a tar stream, in their order, until f fails.
+// What f leaves of an entry's content is passed over. A stream that can't be
+// read is [tranca.ErrInvalid], with the name of the last entry; f must check
+// all that a header says, names ([CleanName]) included. whole is false where the
+// stream ended without the mark that ends an archive.
+func Each(ctx context.Context, r io.Reader, f func(h *tar.Header, content io.Reader) error) (whole bool, err error) {
 	src := &source{r: &bounded{ctx, r}}
 	t := tar.NewReader(src)
 	last := ""
 	for {
 		h, err := t.Next()
 		if err == io.EOF {
-			return x.sum, src.whole()
+			return !src.ended, nil
 		}
 		if err != nil {
-			return x.sum, src.explain(last, err)
+			return false, src.explain(last, err)
 		}
 		last = h.Name
-		if err := x.entry(h, t); err != nil {
-			return x.sum, err
+		if ctx.Err() != nil {
+			return false, context.Cause(ctx)
+		}
+		if err := f(h, t); err != nil {
+			return false, err
 		}
 	}
 }
@@ -120,14 +135,6 @@ func (s *source) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// whole fails where the stream ended before the mark that ends an archive.
-func (s *source) whole() error {
-	if s.ended {
-		return fmt.Errorf("%w: the archive ends early: it was cut off, or is none", tranca.ErrInvalid)
-	}
-	return nil
-}
-
 // explain gives the error of the stream rather than what the tar reader made of
 // it.
 func (s *source) explain(last string, err error) error {
@@ -139,9 +146,6 @@ func (s *source) explain(last string, err error) error {
 
 // entry takes one entry.
 func (x *extractor) entry(h *tar.Header, r io.Reader) error {
-	if x.ctx.Err() != nil {
-		return context.Cause(x.ctx)
-	}
 	if x.entries++; x.entries > x.opts.MaxEntries {
 		return refuse(h.Name, "more than %d entries", x.opts.MaxEntries)
 	}

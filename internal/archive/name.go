@@ -18,6 +18,12 @@ func refuse(name, format string, args ...any) error {
 	return fmt.Errorf("%w: archive entry %.200q: %s", tranca.ErrInvalid, name, fmt.Sprintf(format, args...))
 }
 
+// CleanName checks the name of an archive's entry and returns it without "."
+// and double slashes; "." is the folder itself. A name that is absolute, that
+// holds ".." or NUL, or that is longer than Linux has names, is
+// [tranca.ErrInvalid].
+func CleanName(name string) (string, error) { return clean(name) }
+
 // clean checks an entry's name and returns it without "." and double slashes;
 // "." is the folder itself.
 func clean(name string) (string, error) {
