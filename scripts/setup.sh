@@ -21,6 +21,11 @@ case ${1:-} in
 	# that its filter must let through, and what the MCP clients come with.
 	needs+=(perl:perl node:nodejs ruby:ruby gcc:gcc /usr/include/stdio.h:libc6-dev npm:npm)
 	python3 -c 'import ensurepip' 2>/dev/null || needs+=(no:python3-venv)
+	# The engines of scripts/engines.sh, and what their image is made by.
+	needs+=(
+		dockerd:docker.io /usr/bin/docker:docker.io runc:runc /usr/bin/podman:podman
+		mmdebstrap:mmdebstrap curl:curl
+	)
 	;;
 --vm)
 	needs+=(
@@ -50,4 +55,12 @@ fi
 echo "setup: $command"
 export DEBIAN_FRONTEND=noninteractive
 apt-get update -q >/dev/null
+# No package starts a service here: the tests' engines are started by their own
+# script, apart from the host's.
+policy=/usr/sbin/policy-rc.d
+if [ ! -e $policy ]; then
+	trap 'rm -f $policy' EXIT
+	printf '#!/bin/sh\nexit 101\n' >$policy
+	chmod 755 $policy
+fi
 $command -q >/dev/null

@@ -37,10 +37,20 @@ func Program(t testing.TB, name string) string {
 	return path
 }
 
-// Part asks for a part that only the run's declaration can vouch for, such as
-// "subids" or "no-subids".
+// Part asks for a part by name. The parts "docker", "podman", "podman-rootless"
+// and "gvisor" are there when the environment names them and they answer (see
+// Engine, Sentry). For every other, such as "subids" or "no-subids", only the
+// run's declaration can vouch.
 func Part(t testing.TB, name string) {
 	t.Helper()
+	if _, ok := engines[name]; ok {
+		Engine(t, name)
+		return
+	}
+	if name == "gvisor" {
+		Sentry(t)
+		return
+	}
 	Check(t, name, declared(name), "not in TRANCA_PROVIDES")
 }
 
