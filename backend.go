@@ -51,6 +51,18 @@ type Reporter interface {
 	Report() Report
 }
 
+// RuntimeProber is an optional ability of a backend, found with [As]: to make
+// sandboxes by one of several runtimes, each with a level and guarantees of its
+// own.
+type RuntimeProber interface {
+	// ProbeRuntime is [Backend.Probe] for sandboxes whose policy names this
+	// runtime, found by a trial run with it. The report says the runtime's
+	// name as [FactRuntime], as that of Probe does for the runtime that is
+	// used where no policy names one. A runtime that isn't there is an error
+	// that wraps [ErrUnavailable].
+	ProbeRuntime(ctx context.Context, name string) (Report, error)
+}
+
 // Spec is what one sandbox is made from.
 type Spec struct {
 	ID ID

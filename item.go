@@ -100,6 +100,55 @@ type Report struct {
 	Guarantees []Guarantee `json:"guarantees"`
 	// Facts are for people: "landlock ABI" → "7". Keys are stable.
 	Facts map[string]string `json:"facts,omitempty"`
+	// Advisories are the known holes of what the backend is made of here,
+	// those that the distribution patched included.
+	Advisories []Advisory `json:"advisories,omitempty"`
+}
+
+// The facts that policies are checked against. What a report does not say, the
+// backend can't do.
+const (
+	// FactRoots says which root trees the backend can show, parted by a comma
+	// and a space: "host" for the host's own, "image" for those of images.
+	// Without it there is only the host's.
+	FactRoots = "root trees"
+	// FactMounts says which modes of a mount the backend makes: "ro", "rw",
+	// "cow", parted likewise. Without it they are ro and rw.
+	FactMounts = "mount modes"
+	// FactRuntime is the name of the OCI runtime that the report is about.
+	FactRuntime = "runtime"
+)
+
+// Advisory is a known hole in one version of a runtime, engine or other part
+// that a backend is made of.
+type Advisory struct {
+	// ID is the hole's public name: "CVE-2024-21626".
+	ID string `json:"id"`
+	// Component is what has it: "runc".
+	Component string `json:"component"`
+	// Version is the one that is there, as it says itself.
+	Version string `json:"version"`
+	// FixedIn lists the first versions without it, or says which change mends
+	// it.
+	FixedIn string `json:"fixed_in"`
+	// Needs says what an attacker needs, in words.
+	Needs string `json:"needs,omitempty"`
+	// Patched says where it was found that this build is mended although its
+	// version is not: "changelog of the Debian package runc". Empty: it is
+	// open.
+	Patched string `json:"patched,omitempty"`
+}
+
+// String names the hole, what has it, and what mends it, on one line.
+func (a Advisory) String() string {
+	s := a.Component + " " + a.Version + " has the known hole " + a.ID + ", mended in " + a.FixedIn
+	if a.Needs != "" {
+		s += "; using it needs " + a.Needs
+	}
+	if a.Patched != "" {
+		s += "; mended here by the distribution, says the " + a.Patched
+	}
+	return s
 }
 
 // Find returns the guarantee for an item. Without one it returns a guarantee

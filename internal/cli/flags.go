@@ -43,15 +43,17 @@ func limitFlags() []valueFlag {
 // placeFlags are the flags that choose where code runs.
 func placeFlags() []valueFlag {
 	return []valueFlag{
-		{"backend", "use the backend of this `NAME` and no other", setBackend},
+		{"backend", "use the backend of this `NAME` and no other", into(named, func(o *policy.Overrides) **string { return &o.Backend })},
 		{"isolation", "nothing below this isolation `LEVEL`", setFloor},
+		{"image", "run in the tree of the image of this `NAME` or digest, or in the \"host\"'s own", into(named, func(o *policy.Overrides) **string { return &o.Image })},
+		{"runtime", "run containers by the OCI runtime of this `NAME`", into(named, func(o *policy.Overrides) **string { return &o.Runtime })},
 	}
 }
 
 // sightFlags are the flags that say what code sees.
 func sightFlags() []valueFlag {
 	return []valueFlag{
-		{"mount", "show a file or folder of this host, `SRC:DST[:ro|rw]`, read-only unless rw; may be repeated", addMount},
+		{"mount", "show a file or folder of this host, `SRC:DST[:ro|rw|cow]`, read-only unless rw, or cow to write to a copy; may be repeated", addMount},
 		{"env", "set a variable, `NAME=VALUE`; nothing is inherited; may be repeated", addEnv},
 		{"workdir", "start in this `FOLDER` inside", setWorkdir},
 		{"waive", "do without enforcing this `ITEM`; may be repeated", addWaiver},
@@ -78,12 +80,11 @@ func parseCount(s string) (int64, error) {
 	return n, nil
 }
 
-func setBackend(o *policy.Overrides, text string) error {
+func named(text string) (string, error) {
 	if text == "" {
-		return fmt.Errorf("%w: the name is empty", tranca.ErrInvalid)
+		return "", fmt.Errorf("%w: the name is empty", tranca.ErrInvalid)
 	}
-	o.Backend = &text
-	return nil
+	return text, nil
 }
 
 func setFloor(o *policy.Overrides, text string) error {

@@ -164,14 +164,17 @@ func narrowed(p tranca.Policy, o policy.Overrides) (settled, error) {
 	return settled{policy: p, narrow: n, fromFile: true}, nil
 }
 
-// widening lists the flags that can only widen.
+// widening lists the flags that can only widen, or ask for something else.
 func widening(p tranca.Policy, o policy.Overrides) []tranca.Problem {
 	var problems []tranca.Problem
 	const only = "a policy that was written beforehand is in force, so flags only narrow"
 	for _, m := range o.Mounts {
 		mode := "ro"
-		if m.Writable {
+		switch {
+		case m.Writable:
 			mode = "rw"
+		case m.Cow:
+			mode = "cow"
 		}
 		problem := tranca.Problem{
 			Item: tranca.ItemMounts, Asked: fmt.Sprintf("--mount %s:%s:%s", m.Source, m.Target, mode), Missing: only,
@@ -187,6 +190,19 @@ func widening(p tranca.Policy, o policy.Overrides) []tranca.Problem {
 		}
 		locate(&problem, p.Source)
 		problems = append(problems, problem)
+	}
+	for _, f := range []struct {
+		item tranca.Item
+		name string
+		set  *string
+	}{{tranca.ItemFiles, "image", o.Image}, {tranca.ItemIsolation, "runtime", o.Runtime}} {
+		if f.set != nil {
+			problem := tranca.Problem{
+				Item: f.item, Asked: fmt.Sprintf("--%s %s", f.name, *f.set), Missing: only, Mend: fmt.Sprintf("%s: %s", f.name, *f.set),
+			}
+			locate(&problem, p.Source)
+			problems = append(problems, problem)
+		}
 	}
 	return problems
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"tranca"
 )
@@ -47,9 +48,10 @@ func Required(level tranca.Level) []tranca.Item {
 
 // RequiredFor returns the items that a boundary of a level must hold for a
 // policy, waived ones included, in the order of [tranca.Items]. Beyond
-// [Required]: mounts need ItemMounts at every level, writable ones ItemProtect
-// where their protect list holds anything, and ItemMountDisk where the policy
-// does not say "disk: unbounded".
+// [Required]: mounts need ItemMounts at every level, those of mode rw or cow
+// ItemProtect where their protect list holds anything, and those of mode rw
+// ItemMountDisk where the policy does not say "disk: unbounded". What is
+// written to one of mode cow is in the space of ItemDisk.
 func RequiredFor(p tranca.Policy, level tranca.Level) []tranca.Item {
 	need := Required(level)
 	for _, m := range p.Mounts {
@@ -57,7 +59,10 @@ func RequiredFor(p tranca.Policy, level tranca.Level) []tranca.Item {
 		if m.Writable && !m.DiskUnbounded {
 			need = append(need, tranca.ItemMountDisk)
 		}
-		if m.Writable && len(m.Protect) > 0 {
+		if m.Cow {
+			need = append(need, tranca.ItemDisk, tranca.ItemInodes)
+		}
+		if (m.Writable || m.Cow) && len(m.Protect) > 0 {
 			need = append(need, tranca.ItemProtect)
 		}
 	}
@@ -70,7 +75,7 @@ func RequiredFor(p tranca.Policy, level tranca.Level) []tranca.Item {
 // waived items aside, in the order of [tranca.Items]. No problem means that
 // the backend may be used.
 func Check(p tranca.Policy, r tranca.Report) []tranca.Problem {
-	problems := checkPlace(p, r)
+	problems := slices.Concat(checkPlace(p, r), checkAdvisories(p, r), checkForm(p, r))
 	for _, item := range RequiredFor(p, r.Level) {
 		if p.Waives(item) {
 			continue
@@ -97,6 +102,16 @@ func checkPlace(p tranca.Policy, r tranca.Report) []tranca.Problem {
 			Missing: "this is backend " + r.Backend,
 		})
 	}
+	if have := r.Facts[tranca.FactRuntime]; p.Runtime != "" && have != p.Runtime {
+		missing := "backend " + r.Backend + " has no runtimes to choose from"
+		if have != "" {
+			missing = "backend " + r.Backend + " was tried with the runtime " + have
+		}
+		problems = append(problems, tranca.Problem{
+			Item: tranca.ItemIsolation, Asked: "runtime " + p.Runtime,
+			Missing: missing, Mend: "leave runtime out of the policy, or backend: container",
+		})
+	}
 	if r.Level < p.Floor || r.Level < tranca.LevelSubprocess {
 		problems = append(problems, tranca.Problem{
 			Item: tranca.ItemIsolation, Asked: Asked(p, tranca.ItemIsolation),
@@ -104,6 +119,60 @@ func checkPlace(p tranca.Policy, r tranca.Report) []tranca.Problem {
 		})
 	}
 	return problems
+}
+
+// checkAdvisories checks that nothing has a known hole, where the policy
+// refuses that.
+func checkAdvisories(p tranca.Policy, r tranca.Report) []tranca.Problem {
+	if p.KnownVulnerabilities != tranca.VulnerabilitiesRefuse {
+		return nil
+	}
+	var problems []tranca.Problem
+	for _, a := range r.Advisories {
+		if a.Patched == "" {
+			problems = append(problems, tranca.Problem{
+				Item: tranca.ItemIsolation, Asked: "known_vulnerabilities refuse", Missing: a.String(),
+				Mend: "an update of " + a.Component + " to " + a.FixedIn + " or later, or known_vulnerabilities: warn",
+			})
+		}
+	}
+	return problems
+}
+
+// checkForm checks that the backend can show the root tree and the modes of
+// mounts that the policy names.
+func checkForm(p tranca.Policy, r tranca.Report) []tranca.Problem {
+	var problems []tranca.Problem
+	root, asked := "image", "image "+p.Image
+	missing := "backend " + r.Backend + " runs no images here"
+	mend := "image: host, or a backend that runs images"
+	if p.Image == tranca.ImageHost {
+		root, missing = "host", "backend "+r.Backend+" can't show the host's own tree"
+		mend = "an image in the policy: `tranca image list` shows what is there, `tranca image build` makes one"
+	}
+	if !can(r, tranca.FactRoots, "host", root) {
+		problems = append(problems, tranca.Problem{Item: tranca.ItemFiles, Asked: asked, Missing: missing, Mend: mend})
+	}
+	for _, m := range p.Mounts {
+		if m.Cow && !can(r, tranca.FactMounts, "ro, rw", "cow") {
+			problems = append(problems, tranca.Problem{
+				Item: tranca.ItemMounts, Asked: "mount " + clip(m.Target) + " of mode cow",
+				Missing: "backend " + r.Backend + " makes no such mounts here", Mend: "mode: ro, or a backend that makes them",
+			})
+			break
+		}
+	}
+	return problems
+}
+
+// can reports whether a list in a report's facts holds a word; otherwise is
+// the list where the report has none.
+func can(r tranca.Report, fact, otherwise, word string) bool {
+	list, said := r.Facts[fact]
+	if !said {
+		list = otherwise
+	}
+	return slices.Contains(strings.Split(list, ", "), word)
 }
 
 // missing never leaves the reader without a reason.

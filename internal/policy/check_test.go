@@ -3,6 +3,7 @@ package policy
 import (
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -93,6 +94,8 @@ func TestCheckMounts(t *testing.T) {
 		"unbounded":             {mount(tranca.Mount{Writable: true, DiskUnbounded: true}), []tranca.Item{}},
 		"protected":             {mount(tranca.Mount{Writable: true, Protect: []string{"x"}}), []tranca.Item{tranca.ItemMountDisk, tranca.ItemProtect}},
 		"protected, unbounded":  {mount(tranca.Mount{Writable: true, DiskUnbounded: true, Protect: []string{"x"}}), []tranca.Item{tranca.ItemProtect}},
+		"a copy":                {mount(tranca.Mount{Cow: true}), []tranca.Item{tranca.ItemMounts}},
+		"a protected copy":      {mount(tranca.Mount{Cow: true, Protect: []string{"x"}}), []tranca.Item{tranca.ItemMounts, tranca.ItemProtect}},
 		"protected for nothing": {mount(tranca.Mount{Protect: []string{"x"}}), []tranca.Item{}},
 	} {
 		if diff := cmp.Diff(c.want, problemItems(Check(c.p, r))); diff != "" {
@@ -152,6 +155,75 @@ func TestCheckLandlockABI(t *testing.T) {
 		}
 		if got := Check(p, holding("vm", tranca.LevelMicroVM, tranca.ItemLandlock)); len(got) > 0 {
 			t.Errorf("a microVM needs none: got %v", got)
+		}
+	}
+}
+
+// TestCheckForm shows that a backend is used only for the root trees, runtimes
+// and modes of mounts that its report names.
+func TestCheckForm(t *testing.T) {
+	cow := []tranca.Mount{{Source: "/s", Target: "/t", Cow: true}}
+	for name, c := range map[string]struct {
+		change func(*tranca.Policy)
+		facts  map[string]string
+		want   []tranca.Item
+		says   string
+	}{
+		"host, unsaid":     {nil, nil, nil, ""},
+		"host, said":       {nil, map[string]string{tranca.FactRoots: "host, image"}, nil, ""},
+		"no host":          {nil, map[string]string{tranca.FactRoots: "image"}, []tranca.Item{tranca.ItemFiles}, "can't show the host's own tree"},
+		"image, unsaid":    {func(p *tranca.Policy) { p.Image = "a:1" }, nil, []tranca.Item{tranca.ItemFiles}, "runs no images"},
+		"image":            {func(p *tranca.Policy) { p.Image = "a:1" }, map[string]string{tranca.FactRoots: "image"}, nil, ""},
+		"part of a word":   {func(p *tranca.Policy) { p.Image = "a:1" }, map[string]string{tranca.FactRoots: "images"}, []tranca.Item{tranca.ItemFiles}, ""},
+		"a copy, unsaid":   {func(p *tranca.Policy) { p.Mounts = cow }, nil, []tranca.Item{tranca.ItemMounts}, "makes no such mounts"},
+		"a copy":           {func(p *tranca.Policy) { p.Mounts = cow }, map[string]string{tranca.FactMounts: "ro, rw, cow"}, nil, ""},
+		"no runtimes":      {func(p *tranca.Policy) { p.Runtime = "runc" }, nil, []tranca.Item{tranca.ItemIsolation}, "backend process has no runtimes"},
+		"the runtime":      {func(p *tranca.Policy) { p.Runtime = "runc" }, map[string]string{tranca.FactRuntime: "runc"}, nil, ""},
+		"another runtime":  {func(p *tranca.Policy) { p.Runtime = "runc" }, map[string]string{tranca.FactRuntime: "runsc"}, []tranca.Item{tranca.ItemIsolation}, "was tried with the runtime runsc"},
+		"no runtime asked": {nil, map[string]string{tranca.FactRuntime: "runsc"}, nil, ""},
+	} {
+		p := Default()
+		p.Floor = tranca.LevelProcess
+		if c.change != nil {
+			c.change(&p)
+		}
+		r := holding("process", tranca.LevelProcess)
+		r.Facts = c.facts
+		got := Check(p, r)
+		if !slices.Equal(problemItems(got), append([]tranca.Item{}, c.want...)) || (c.says != "" && !strings.Contains(got[0].Missing, c.says)) {
+			t.Errorf("%s: got %+v", name, got)
+		}
+	}
+}
+
+// TestCheckAdvisories shows that a known hole that is open is refused where the
+// policy says so, and named with what mends it.
+func TestCheckAdvisories(t *testing.T) {
+	open := tranca.Advisory{ID: "CVE-2024-21626", Component: "runc", Version: "1.1.5", FixedIn: "1.1.12", Needs: "control of the working directory"}
+	mended := open
+	mended.Patched = "changelog of the Debian package runc"
+	for name, c := range map[string]struct {
+		policy tranca.Vulnerabilities
+		found  []tranca.Advisory
+		want   int
+	}{
+		"none":    {tranca.VulnerabilitiesRefuse, nil, 0},
+		"open":    {tranca.VulnerabilitiesRefuse, []tranca.Advisory{open, mended}, 1},
+		"mended":  {tranca.VulnerabilitiesRefuse, []tranca.Advisory{mended}, 0},
+		"to warn": {tranca.VulnerabilitiesWarn, []tranca.Advisory{open}, 0},
+	} {
+		p := Default()
+		p.Floor, p.KnownVulnerabilities = tranca.LevelProcess, c.policy
+		r := holding("process", tranca.LevelProcess)
+		r.Advisories = c.found
+		got := Check(p, r)
+		if len(got) != c.want {
+			t.Errorf("%s: got %v", name, got)
+		}
+		for _, problem := range got {
+			if !strings.Contains(problem.Missing, "runc 1.1.5 has the known hole CVE-2024-21626") || !strings.Contains(problem.Mend, "1.1.12") || problem.Waivable {
+				t.Errorf("%s: %+v", name, problem)
+			}
 		}
 	}
 }
@@ -229,7 +301,8 @@ func TestDigest(t *testing.T) {
 	}
 	for name, spoil := range map[string]func(*tranca.Policy){
 		"floor": func(p *tranca.Policy) { p.Floor++ }, "backend": func(p *tranca.Policy) { p.Backend = "x" },
-		"image": func(p *tranca.Policy) { p.Image = "x" }, "env": func(p *tranca.Policy) { p.Env["A"] = "2" },
+		"image": func(p *tranca.Policy) { p.Image = "x" }, "runtime": func(p *tranca.Policy) { p.Runtime = "x" },
+		"holes": func(p *tranca.Policy) { p.KnownVulnerabilities = tranca.VulnerabilitiesWarn }, "cow": func(p *tranca.Policy) { p.Mounts[0].Cow = true }, "env": func(p *tranca.Policy) { p.Env["A"] = "2" },
 		"user name": func(p *tranca.Policy) { p.User.Name = "x" }, "gid": func(p *tranca.Policy) { p.User.GID++ },
 		"workdir": func(p *tranca.Policy) { p.Workdir = "/x" }, "hostname": func(p *tranca.Policy) { p.Hostname = "x" },
 		"network": func(p *tranca.Policy) { p.Network = "x" }, "landlock": func(p *tranca.Policy) { p.MinLandlockABI++ },

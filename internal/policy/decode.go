@@ -177,7 +177,7 @@ func (d *decoder) mount(at string, n *node) {
 			d.fail(n, errorf(joinPath(at, name), "it is missing"))
 		}
 	}
-	if m.Writable && !given["protect"] {
+	if (m.Writable || m.Cow) && !given["protect"] {
 		m.Protect = DefaultProtect()
 	}
 }
@@ -217,7 +217,7 @@ func (d *decoder) mountField(at string, f *field, n *node, m *tranca.Mount) {
 	case "target":
 		m.Target = s
 	case "mode":
-		m.Writable = s == "rw"
+		m.Writable, m.Cow = s == "rw", s == "cow"
 	case "disk":
 		m.DiskUnbounded = true
 	}

@@ -42,6 +42,11 @@ type canonicalPolicy struct {
 	Chroot         string            `json:"chroot"`
 	KeepFiles      bool              `json:"keep_files"`
 	Waive          []string          `json:"waive"`
+
+	// Later fields are left out at their defaults, so that the digests of
+	// policies from before them stand.
+	Runtime              string `json:"runtime,omitempty"`
+	KnownVulnerabilities string `json:"known_vulnerabilities,omitempty"`
 }
 
 type canonicalMount struct {
@@ -51,6 +56,7 @@ type canonicalMount struct {
 	DiskUnbounded bool     `json:"disk_unbounded"`
 	Deny          []string `json:"deny"`
 	Protect       []string `json:"protect"`
+	Cow           bool     `json:"cow,omitempty"`
 }
 
 func canonical(p tranca.Policy) canonicalPolicy {
@@ -60,13 +66,17 @@ func canonical(p tranca.Policy) canonicalPolicy {
 		User: fmt.Sprintf("%s:%d:%d", p.User.Name, p.User.UID, p.User.GID), Workdir: p.Workdir, Hostname: p.Hostname,
 		Network: string(p.Network), MinLandlockABI: p.MinLandlockABI,
 		Chroot: p.Chroot, KeepFiles: p.KeepFiles, Waive: sortedSet(itemWords(p.Waive)),
+		Runtime: p.Runtime,
+	}
+	if p.KnownVulnerabilities != tranca.VulnerabilitiesWarn {
+		c.KnownVulnerabilities = string(p.KnownVulnerabilities)
 	}
 	for name, value := range p.Env {
 		c.Env[name] = value
 	}
 	for _, m := range p.Mounts {
 		c.Mounts = append(c.Mounts, canonicalMount{
-			Source: m.Source, Target: m.Target, Writable: m.Writable,
+			Source: m.Source, Target: m.Target, Writable: m.Writable, Cow: m.Cow,
 			DiskUnbounded: m.DiskUnbounded, Deny: sortedSet(m.Deny), Protect: sortedSet(m.Protect),
 		})
 	}

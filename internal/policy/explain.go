@@ -46,6 +46,20 @@ func (x *explainer) head() {
 	default:
 		fmt.Fprintf(x, "Backend %s on this host, isolation level %s (the policy accepts %s and stronger).\n", x.r.Backend, x.r.Level, x.p.Floor)
 	}
+	if x.p.Runtime != "" {
+		fmt.Fprintf(x, "Containers are run by the runtime %s and no other.\n", x.p.Runtime)
+	}
+	x.advisories()
+}
+
+// advisories names the known holes, mended ones too.
+func (x *explainer) advisories() {
+	for _, a := range x.r.Advisories {
+		fmt.Fprintf(x, "Note: %s.\n", a)
+	}
+	if x.p.KnownVulnerabilities == tranca.VulnerabilitiesRefuse {
+		fmt.Fprintf(x, "It is refused where a part of the boundary has a known hole that nobody mended.\n")
+	}
 }
 
 func (x *explainer) section(title string, may bool, required []tranca.Item) {

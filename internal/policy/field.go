@@ -59,6 +59,8 @@ type field struct {
 	text string
 	// words are the allowed words.
 	words []string
+	// pattern is what the schema says of a name; the checks say more.
+	pattern string
 	// doc is one sentence.
 	doc string
 	// ref points at the value in a policy. It is a *int64, *int,
@@ -172,6 +174,8 @@ func word(ref any) string {
 		return string(*v)
 	case *tranca.Network:
 		return string(*v)
+	case *tranca.Vulnerabilities:
+		return string(*v)
 	}
 	panic("policy: a field of the table refers to no text")
 }
@@ -190,6 +194,8 @@ func setWord(ref any, s string) {
 		*v = tranca.OnExceed(s)
 	case *tranca.Network:
 		*v = tranca.Network(s)
+	case *tranca.Vulnerabilities:
+		*v = tranca.Vulnerabilities(s)
 	default:
 		panic("policy: a field of the table refers to no text")
 	}

@@ -3,6 +3,7 @@ package policy
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"pgregory.net/rapid"
 
@@ -32,6 +33,8 @@ func validPolicy(t *rapid.T) tranca.Policy {
 	if p.Floor == tranca.LevelSubprocess && rapid.Bool().Draw(t, "subprocess") {
 		p.Backend = "subprocess"
 	}
+	p.Image = rapid.SampledFrom([]string{"host", "code:1", "sha256:" + strings.Repeat("0a", 32)}).Draw(t, "image")
+	p.Runtime = rapid.SampledFrom([]string{"", "runsc", "crun-1.8"}).Draw(t, "runtime")
 	p.KeepFiles = rapid.Bool().Draw(t, "keep")
 	p.User = rapid.SampledFrom([]tranca.User{defaultUser, nobody, {Name: "user", UID: 7, GID: 8}}).Draw(t, "user")
 	p.Workdir = rapid.SampledFrom([]string{"/work", "/", "/project/x"}).Draw(t, "workdir")
@@ -55,8 +58,13 @@ func validMounts(t *rapid.T) []tranca.Mount {
 			Writable: rapid.Bool().Draw(t, "writable"),
 			Deny:     rapid.SampledFrom([][]string{nil, {"secrets"}, {"a/b", ".env"}}).Draw(t, "deny"),
 		}
+		if m.Writable && rapid.Bool().Draw(t, "cow") {
+			m.Writable, m.Cow = false, true
+		}
 		if m.Writable {
 			m.DiskUnbounded = rapid.Bool().Draw(t, "unbounded")
+		}
+		if m.Writable || m.Cow {
 			m.Protect = rapid.SampledFrom([][]string{{}, {".git/hooks"}, DefaultProtect()}).Draw(t, "protect")
 		}
 		mounts = append(mounts, m)

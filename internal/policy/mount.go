@@ -26,15 +26,15 @@ var reserved = []string{
 // workPlace is made by tranca too; a mount may lie below it but not on it.
 const workPlace = "/work"
 
-// ParseMount reads a mount as a command line has it: "SRC:DST", "SRC:DST:ro"
-// or "SRC:DST:rw". It is read-only unless it says rw; the explicit rw also
-// accepts that the mount has no bound on its bytes, and the mount gets the
-// default protect list. Source and target are absolute and clean. The error
-// is an [*Error] without file or path.
+// ParseMount reads a mount as a command line has it: "SRC:DST", "SRC:DST:ro",
+// "SRC:DST:rw" or "SRC:DST:cow". It is read-only unless it says otherwise. The
+// explicit rw also accepts that the mount has no bound on its bytes. With rw
+// and cow the mount gets the default protect list. Source and target are
+// absolute and clean. The error is an [*Error] without file or path.
 func ParseMount(s string) (tranca.Mount, error) {
 	parts := strings.Split(s, ":")
 	if len(parts) < 2 || len(parts) > 3 {
-		return tranca.Mount{}, errorf("", "mount %s: want SRC:DST, SRC:DST:ro or SRC:DST:rw; a path with a colon can only stand in a policy file", quote(s))
+		return tranca.Mount{}, errorf("", "mount %s: want SRC:DST, SRC:DST:ro, SRC:DST:rw or SRC:DST:cow; a path with a colon can only stand in a policy file", quote(s))
 	}
 	m := tranca.Mount{Source: parts[0], Target: parts[1]}
 	if len(parts) == 3 {
@@ -42,10 +42,12 @@ func ParseMount(s string) (tranca.Mount, error) {
 		case "ro":
 		case "rw":
 			m.Writable, m.DiskUnbounded, m.Protect = true, true, DefaultProtect()
+		case "cow":
+			m.Cow, m.Protect = true, DefaultProtect()
 		default:
 			return tranca.Mount{}, &Error{
-				Message:    "mount " + quote(s) + ": mode " + quote(parts[2]) + ": want ro or rw",
-				Suggestion: nearest(parts[2], []string{"ro", "rw"}),
+				Message:    "mount " + quote(s) + ": mode " + quote(parts[2]) + ": want " + either(mountModes),
+				Suggestion: nearest(parts[2], mountModes),
 			}
 		}
 	}
@@ -72,10 +74,15 @@ func checkMount(at string, m *tranca.Mount) []*Error {
 	add(checkTarget(at+".target", m.Target))
 	found = append(found, checkEntries(at+".deny", m.Deny)...)
 	found = append(found, checkEntries(at+".protect", m.Protect)...)
-	if m.DiskUnbounded && !m.Writable {
+	switch {
+	case m.Writable && m.Cow:
+		add(errorf(at+".mode", "a mount is rw or cow, not both"))
+	case m.DiskUnbounded && m.Cow:
+		add(errorf(at+".disk", "what is written to a mount of mode cow is in the sandbox's own space, which limits.disk bounds: leave disk out"))
+	case m.DiskUnbounded && !m.Writable:
 		add(errorf(at+".disk", "only a writable mount takes space: write mode: rw too, or leave disk out"))
 	}
-	if len(m.Protect) > 0 && !m.Writable {
+	if len(m.Protect) > 0 && !m.Writable && !m.Cow {
 		add(errorf(at+".protect", "all of a read-only mount is protected: write mode: rw too, or leave protect out"))
 	}
 	return found

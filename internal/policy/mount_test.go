@@ -16,6 +16,7 @@ func TestParseMount(t *testing.T) {
 		"/a:/b:ro":        {Source: "/a", Target: "/b"},
 		"/a b/ü:/work/b":  {Source: "/a b/ü", Target: "/work/b"},
 		"/a:/b:rw":        {Source: "/a", Target: "/b", Writable: true, DiskUnbounded: true, Protect: DefaultProtect()},
+		"/a:/b:cow":       {Source: "/a", Target: "/b", Cow: true, Protect: DefaultProtect()},
 		"/etc/x:/procx/y": {Source: "/etc/x", Target: "/procx/y"},
 	} {
 		got, err := ParseMount(in)
@@ -33,9 +34,9 @@ func TestParseMountErrors(t *testing.T) {
 		"":                `mount "": want SRC:DST`,
 		"/a":              "want SRC:DST",
 		"/a:/b:rw:x":      "want SRC:DST",
-		"/a:/b:":          "want ro or rw",
+		"/a:/b:":          "want ro, rw or cow",
 		"/a:/b:RW":        `did you mean "rw"?`,
-		"/a:/b:z":         "want ro or rw",
+		"/a:/b:z":         "want ro, rw or cow",
 		":/b":             "source: it is empty",
 		"/a:":             "target: it is empty",
 		"a:/b":            `source: path "a" is not absolute`,

@@ -117,7 +117,7 @@ func (w *narrower) mounts(drop, readOnly []string) {
 			w.noMount("mount "+clip(target)+" read-only", target)
 		case at >= 0:
 			m := &w.out.Mounts[at]
-			m.Writable, m.DiskUnbounded, m.Protect = false, false, nil
+			m.Writable, m.Cow, m.DiskUnbounded, m.Protect = false, false, false, nil
 		}
 	}
 	for i, target := range drop {

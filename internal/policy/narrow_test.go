@@ -68,7 +68,7 @@ func TestNarrowGivesWhatWasAsked(t *testing.T) {
 			t.Fatalf("floor: asked %v, got %v", n.Floor, got.Floor)
 		}
 		for _, m := range got.Mounts {
-			if slices.Contains(n.DropMounts, m.Target) || (m.Writable && slices.Contains(n.ReadOnly, m.Target)) {
+			if slices.Contains(n.DropMounts, m.Target) || ((m.Writable || m.Cow) && slices.Contains(n.ReadOnly, m.Target)) {
 				t.Fatalf("mount %+v is still there or writable", m)
 			}
 		}

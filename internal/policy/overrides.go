@@ -18,6 +18,8 @@ import (
 type Overrides struct {
 	Floor   *tranca.Level
 	Backend *string
+	Image   *string
+	Runtime *string
 
 	Wall    *time.Duration
 	CPUTime *time.Duration
@@ -51,7 +53,7 @@ func (o *Overrides) Empty() bool {
 			return false
 		}
 	}
-	return o.Floor == nil && o.Backend == nil && len(o.Mounts) == 0 &&
+	return o.Floor == nil && o.Backend == nil && o.Image == nil && o.Runtime == nil && len(o.Mounts) == 0 &&
 		len(o.Env) == 0 && o.Workdir == nil && len(o.Waive) == 0
 }
 
@@ -59,7 +61,7 @@ func (o *Overrides) Empty() bool {
 // gives, within the maxima of every policy. Use it only where no policy file
 // is in force. Its Source is [SourceFlags] when any flag is set.
 //
-// Naming the backend "subprocess" without a floor lowers the floor to it: the
+// Naming a backend without a floor lowers the floor to the backend's level: the
 // name is the consent. Lowering the memory without a word about the disk
 // lowers the disk to half of it. The error is an [Errors] whose paths are
 // flags.
@@ -99,16 +101,29 @@ func Apply(p tranca.Policy, o Overrides) (tranca.Policy, error) {
 func applyPlace(out *tranca.Policy, o Overrides) {
 	if o.Backend != nil {
 		out.Backend = *o.Backend
-		if *o.Backend == subprocess && o.Floor == nil {
-			out.Floor = tranca.LevelSubprocess
+		if level, known := levels[*o.Backend]; known && o.Floor == nil {
+			out.Floor = min(out.Floor, level)
 		}
 	}
 	if o.Floor != nil {
 		out.Floor = *o.Floor
 	}
+	if o.Image != nil {
+		out.Image = *o.Image
+	}
+	if o.Runtime != nil {
+		out.Runtime = *o.Runtime
+	}
 	if o.Workdir != nil {
 		out.Workdir = *o.Workdir
 	}
+}
+
+// levels are those of the backends that may lie below the default floor.
+var levels = map[string]tranca.Level{
+	subprocess:  tranca.LevelSubprocess,
+	"process":   tranca.LevelProcess,
+	"container": tranca.LevelContainer,
 }
 
 // fitDisk lowers a space in memory to half of the memory.
@@ -119,7 +134,8 @@ func fitDisk(p *tranca.Policy) {
 }
 
 // Narrowing returns what the flags ask of a policy from a file. Mounts and
-// waivers can only widen, so the error names their flag.
+// waivers can only widen, and another image or runtime is not less but other,
+// so the error names their flag.
 func (o Overrides) Narrowing() (tranca.Narrowing, error) {
 	var n tranca.Narrowing
 	if len(o.Mounts) > 0 {
@@ -127,6 +143,12 @@ func (o Overrides) Narrowing() (tranca.Narrowing, error) {
 	}
 	if len(o.Waive) > 0 {
 		return n, onlyPolicy("--waive", "waive")
+	}
+	if o.Image != nil {
+		return n, onlyPolicy("--image", "image")
+	}
+	if o.Runtime != nil {
+		return n, onlyPolicy("--runtime", "runtime")
 	}
 	for _, f := range table() {
 		if f.over == nil {
@@ -157,7 +179,7 @@ func (o Overrides) Narrowing() (tranca.Narrowing, error) {
 }
 
 func onlyPolicy(flag, key string) error {
-	return fmt.Errorf("%w: %s widens what the code may do, and a policy file is in force, so flags can only narrow: write it under %q in the policy", tranca.ErrRefused, flag, key)
+	return fmt.Errorf("%w: %s does not narrow what the code may do, and a policy file is in force, so flags can only do that: write it under %q in the policy", tranca.ErrRefused, flag, key)
 }
 
 // given reads a pointer from a field's over; a nil one is not set.

@@ -143,10 +143,12 @@ func TestNarrowing(t *testing.T) {
 
 func TestNarrowingErrors(t *testing.T) {
 	for want, o := range map[string]Overrides{
-		"refused: --mount widens":    {Mounts: []tranca.Mount{{Source: "/a", Target: "/b"}}},
-		"refused: --waive widens":    {Waive: []tranca.Item{tranca.ItemUser}},
-		"--memory: 0 is not a limit": {Memory: new(int64(0))},
-		"--timeout: -1s is negative": {Wall: new(-time.Second)},
+		"refused: --mount does not narrow":   {Mounts: []tranca.Mount{{Source: "/a", Target: "/b"}}},
+		"refused: --image does not narrow":   {Image: new("host")},
+		"refused: --runtime does not narrow": {Runtime: new("runc")},
+		"refused: --waive does not narrow":   {Waive: []tranca.Item{tranca.ItemUser}},
+		"--memory: 0 is not a limit":         {Memory: new(int64(0))},
+		"--timeout: -1s is negative":         {Wall: new(-time.Second)},
 	} {
 		n, err := o.Narrowing()
 		if err == nil || !strings.HasPrefix(err.Error(), want) {
@@ -164,6 +166,7 @@ func TestEmpty(t *testing.T) {
 	}
 	for name, o := range map[string]Overrides{
 		"floor": {Floor: new(tranca.LevelProcess)}, "backend": {Backend: new("")}, "wall": {Wall: new(time.Duration(0))},
+		"image": {Image: new("host")}, "runtime": {Runtime: new("runc")},
 		"output": {Output: new(int64(0))}, "mounts": {Mounts: make([]tranca.Mount, 1)}, "env": {Env: map[string]string{"A": ""}},
 		"workdir": {Workdir: new("")}, "waive": {Waive: make([]tranca.Item, 1)},
 	} {

@@ -16,7 +16,7 @@ import (
 // TestDefault holds the defaults that are promised.
 func TestDefault(t *testing.T) {
 	want := tranca.Policy{
-		Floor: tranca.LevelProcess, Image: "host",
+		Floor: tranca.LevelProcess, Image: "host", KnownVulnerabilities: tranca.VulnerabilitiesWarn,
 		Limits: tranca.Limits{
 			Wall: 30e9, CPUTime: 30e9, MilliCPUs: 1000, Memory: 256 << 20, Processes: 64,
 			OpenFiles: 256, FileSize: 64 << 20,
@@ -54,7 +54,8 @@ func TestParseEverything(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := tranca.Policy{
-		Floor: tranca.LevelProcess, Backend: "process", Image: "host",
+		Floor: tranca.LevelProcess, Backend: "process", Image: "registry.example:5000/team/tools:1.2",
+		Runtime: "runsc", KnownVulnerabilities: tranca.VulnerabilitiesRefuse,
 		Limits: tranca.Limits{
 			Wall: 90e9, CPUTime: 500e6, MilliCPUs: 500, Memory: 512 << 20, Processes: 10,
 			OpenFiles: 100, FileSize: 1 << 30,
@@ -66,6 +67,7 @@ func TestParseEverything(t *testing.T) {
 			{Source: "/srv/data set", Target: "/work/data"},
 			{Source: "/srv/out", Target: "/out", Writable: true, Protect: DefaultProtect()},
 			{Source: "/srv/all", Target: "/all", Writable: true, Protect: []string{}},
+			{Source: "/srv/src", Target: "/src", Cow: true, Deny: []string{".env"}, Protect: DefaultProtect()},
 		},
 		Env:  map[string]string{"LANG": "C.UTF-8", "EMPTY": "", "NUMBER": "1", "LONG": "two\nlines\n"},
 		User: tranca.User{Name: "user", UID: 12, GID: 34}, Workdir: "/project/x", Hostname: "a.example",
@@ -176,8 +178,13 @@ func asJSON(p tranca.Policy, indent string) []byte {
 
 func mountAsJSON(m tranca.Mount) map[string]any {
 	out := map[string]any{"source": m.Source, "target": m.Target, "mode": "ro"}
-	if m.Writable {
+	switch {
+	case m.Writable:
 		out["mode"] = "rw"
+	case m.Cow:
+		out["mode"] = "cow"
+	}
+	if m.Writable || m.Cow {
 		out["protect"] = append([]string{}, m.Protect...)
 	}
 	if m.DiskUnbounded {

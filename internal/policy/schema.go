@@ -68,6 +68,9 @@ func (f *field) schema() map[string]any {
 		s["type"], s["enum"] = "string", f.words
 	case kindName:
 		s["type"], s["minLength"] = "string", 1
+		if f.pattern != "" {
+			s["pattern"] = f.pattern
+		}
 	case kindBool:
 		s["type"] = "boolean"
 	case kindUser:

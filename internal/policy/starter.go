@@ -59,10 +59,8 @@ func (f *field) line(name string) string {
 		return "waive: []"
 	}
 	if f.standard() == "" {
-		if f.path == "chroot" {
-			return "# " + name + ": /srv/root"
-		}
-		return "# " + name + ": process"
+		examples := map[string]string{"backend": "process", "runtime": "runsc", "chroot": "/srv/root"}
+		return "# " + name + ": " + examples[f.path]
 	}
 	return name + ": " + f.standard()
 }

@@ -42,9 +42,22 @@ func headFields() []field {
 			ref: func(p *tranca.Policy) any { return &p.Backend },
 		},
 		{
-			path: "image", kind: kindWord, item: tranca.ItemFiles, text: "host", words: []string{"host"},
-			doc: "The root tree. \"host\" is a read-only, minimal tree of this host.",
-			ref: func(p *tranca.Policy) any { return &p.Image },
+			path: "image", kind: kindName, item: tranca.ItemFiles, flag: "--image", text: tranca.ImageHost,
+			pattern: `^[a-z0-9][A-Za-z0-9._:/@-]*$`,
+			doc:     "The root tree, read-only: \"host\" is a minimal tree of this host, anything else the name or digest of an image in tranca's store.",
+			ref:     func(p *tranca.Policy) any { return &p.Image },
+		},
+		{
+			path: "runtime", kind: kindName, item: tranca.ItemIsolation, flag: "--runtime",
+			pattern: `^[a-z0-9][a-z0-9._-]*$`,
+			doc:     "The OCI runtime that containers are run by, such as runc, crun, runsc or kata; left out, the engine's own choice. It decides their isolation level.",
+			ref:     func(p *tranca.Policy) any { return &p.Runtime },
+		},
+		{
+			path: "known_vulnerabilities", kind: kindWord, item: tranca.ItemIsolation, text: string(tranca.VulnerabilitiesWarn),
+			words: []string{string(tranca.VulnerabilitiesWarn), string(tranca.VulnerabilitiesRefuse)},
+			doc:   "What happens where a runtime or engine has a version with a known hole that the distribution has not mended: \"warn\" names it in the result, \"refuse\" runs nothing.",
+			ref:   func(p *tranca.Policy) any { return &p.KnownVulnerabilities },
 		},
 	}
 }
@@ -203,6 +216,9 @@ func tailFields() []field {
 	}
 }
 
+// mountModes are the modes of a mount.
+var mountModes = []string{"ro", "rw", "cow"}
+
 // mountTable returns the fields of one mount. Their paths are relative to it.
 func mountTable() []field {
 	return []field{
@@ -215,8 +231,8 @@ func mountTable() []field {
 			doc: "An absolute path inside. Required.",
 		},
 		{
-			path: "mode", kind: kindWord, text: "ro", words: []string{"ro", "rw"},
-			doc: "\"ro\" or \"rw\".",
+			path: "mode", kind: kindWord, text: "ro", words: mountModes,
+			doc: "\"ro\", \"rw\", or \"cow\": the code may write, but to a copy in its own space, and the host's files stay as they are until the operator applies the changes.",
 		},
 		{
 			path: "disk", kind: kindWord, item: tranca.ItemMountDisk, words: []string{"unbounded"},
@@ -228,7 +244,7 @@ func mountTable() []field {
 		},
 		{
 			path: "protect", kind: kindPaths, item: tranca.ItemProtect,
-			doc: "Names and paths that stay read-only in a writable mount, because the host may execute them. Left out, the default list; [] protects nothing.",
+			doc: "Names and paths that stay read-only in a mount of mode rw or cow, because the host may execute them. Left out, the default list; [] protects nothing.",
 		},
 	}
 }

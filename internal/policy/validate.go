@@ -45,6 +45,10 @@ func checkFields(p *tranca.Policy) []*Error {
 	if p.Backend != "" && !isBackendName(p.Backend) {
 		found = append(found, errorf("backend", "%s is no name of a backend: want lower case letters, digits and hyphens", quote(p.Backend)))
 	}
+	found = appendError(found, checkImage(p.Image))
+	if p.Runtime != "" && !isRuntimeName(p.Runtime) {
+		found = append(found, errorf("runtime", "%s is no name of a runtime: want lower case letters, digits, dots, underscores and hyphens", quote(p.Runtime)))
+	}
 	found = appendError(found, checkHostname(p.Hostname))
 	found = appendError(found, checkAbsolute("workdir", p.Workdir))
 	if p.Chroot != "" {
@@ -118,6 +122,17 @@ func either(words []string) string {
 	}
 	last := len(words) - 1
 	return strings.Join(words[:last], ", ") + " or " + words[last]
+}
+
+func checkImage(name string) *Error {
+	if isImage(name) {
+		return nil
+	}
+	e := errorf("image", "%s is no name of an image: want host, NAME:TAG as registries have it, or sha256: and 64 hexadecimal digits", quote(name))
+	if small := strings.ToLower(name); isImage(small) {
+		e.Suggestion = small
+	}
+	return e
 }
 
 func checkHostname(h string) *Error {

@@ -16,6 +16,8 @@ func Within(a, b tranca.Policy) bool {
 	return a.Floor >= b.Floor &&
 		(b.Backend == "" || a.Backend == b.Backend) &&
 		a.Image == b.Image &&
+		a.Runtime == b.Runtime &&
+		(a.KnownVulnerabilities == b.KnownVulnerabilities || a.KnownVulnerabilities == tranca.VulnerabilitiesRefuse) &&
 		limitsWithin(&a.Limits, &b.Limits) &&
 		mountsWithin(a.Mounts, b.Mounts) &&
 		envWithin(a.Env, b.Env) &&
@@ -57,11 +59,15 @@ func mountWithin(a, b *tranca.Mount) bool {
 	if a.Source != b.Source || (a.Writable && !b.Writable) || (a.DiskUnbounded && !b.DiskUnbounded) {
 		return false
 	}
+	// A copy is less than the files themselves, and more than only to read.
+	if a.Cow && !b.Cow && !b.Writable {
+		return false
+	}
 	if slices.ContainsFunc(b.Deny, func(d string) bool { return !slices.Contains(a.Deny, d) }) {
 		return false
 	}
 	// Nothing of a read-only mount needs protection.
-	return !a.Writable || !slices.ContainsFunc(b.Protect, func(d string) bool { return !slices.Contains(a.Protect, d) })
+	return !(a.Writable || a.Cow) || !slices.ContainsFunc(b.Protect, func(d string) bool { return !slices.Contains(a.Protect, d) })
 }
 
 func envWithin(a, b map[string]string) bool {

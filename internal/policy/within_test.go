@@ -14,6 +14,7 @@ func rich() tranca.Policy {
 	p.Floor, p.Backend = tranca.LevelProcess, "process"
 	p.Env = map[string]string{"A": "1"}
 	p.MinLandlockABI = 3
+	p.KnownVulnerabilities = tranca.VulnerabilitiesRefuse
 	p.Waive = []tranca.Item{tranca.ItemMemory}
 	p.Mounts = []tranca.Mount{
 		{Source: "/r", Target: "/r", Deny: []string{"secret"}},
@@ -25,10 +26,16 @@ func rich() tranca.Policy {
 // TestWithinSeesEveryItem widens one thing at a time.
 func TestWithinSeesEveryItem(t *testing.T) {
 	wider := map[string]func(*tranca.Policy){
-		"floor":             func(p *tranca.Policy) { p.Floor = tranca.LevelSubprocess },
-		"backend":           func(p *tranca.Policy) { p.Backend = "other" },
-		"no backend":        func(p *tranca.Policy) { p.Backend = "" },
-		"image":             func(p *tranca.Policy) { p.Image = "other" },
+		"floor":      func(p *tranca.Policy) { p.Floor = tranca.LevelSubprocess },
+		"backend":    func(p *tranca.Policy) { p.Backend = "other" },
+		"no backend": func(p *tranca.Policy) { p.Backend = "" },
+		"image":      func(p *tranca.Policy) { p.Image = "other" },
+		"runtime":    func(p *tranca.Policy) { p.Runtime = "runc" },
+		"holes":      func(p *tranca.Policy) { p.KnownVulnerabilities = tranca.VulnerabilitiesWarn },
+		"a copy":     func(p *tranca.Policy) { p.Mounts[0].Cow = true },
+		"a copy, unprotected": func(p *tranca.Policy) {
+			p.Mounts[1] = tranca.Mount{Source: "/w", Target: "/w", Cow: true, Deny: []string{"d"}}
+		},
 		"backing":           func(p *tranca.Policy) { p.Limits.Disk.Backing = tranca.BackingFile },
 		"another mount":     func(p *tranca.Policy) { p.Mounts = append(p.Mounts, tranca.Mount{Source: "/n", Target: "/n"}) },
 		"another source":    func(p *tranca.Policy) { p.Mounts[0].Source = "/" },
@@ -73,10 +80,13 @@ func TestWithinSeesEveryItem(t *testing.T) {
 // TestWithinSeesNarrower takes away one thing at a time.
 func TestWithinSeesNarrower(t *testing.T) {
 	for name, narrow := range map[string]func(*tranca.Policy){
-		"same":             func(*tranca.Policy) {},
-		"floor":            func(p *tranca.Policy) { p.Floor = tranca.LevelMicroVM },
-		"mount gone":       func(p *tranca.Policy) { p.Mounts = p.Mounts[1:] },
-		"read-only":        func(p *tranca.Policy) { p.Mounts[1] = tranca.Mount{Source: "/w", Target: "/w", Deny: []string{"d"}} },
+		"same":       func(*tranca.Policy) {},
+		"floor":      func(p *tranca.Policy) { p.Floor = tranca.LevelMicroVM },
+		"mount gone": func(p *tranca.Policy) { p.Mounts = p.Mounts[1:] },
+		"read-only":  func(p *tranca.Policy) { p.Mounts[1] = tranca.Mount{Source: "/w", Target: "/w", Deny: []string{"d"}} },
+		"a copy": func(p *tranca.Policy) {
+			p.Mounts[1] = tranca.Mount{Source: "/w", Target: "/w", Cow: true, Deny: []string{"d"}, Protect: []string{".git/hooks"}}
+		},
 		"more denied":      func(p *tranca.Policy) { p.Mounts[0].Deny = []string{"x", "secret"} },
 		"more protected":   func(p *tranca.Policy) { p.Mounts[1].Protect = []string{".git/hooks", "x"} },
 		"another variable": func(p *tranca.Policy) { p.Env["B"] = "" },

@@ -33,8 +33,7 @@ func boundaryTexts() []itemText {
 		{item: tranca.ItemIsolation, short: "a boundary of its own", sentence: func(p *tranca.Policy) string {
 			return fmt.Sprintf("It never runs behind anything weaker than the isolation level %q.", p.Floor.String())
 		}},
-		{item: tranca.ItemFiles, short: "host files hidden or read-only", sentence: always(
-			"It can't read the host's files, but for a minimal read-only system tree and the mounts.")},
+		{item: tranca.ItemFiles, short: "host files hidden or read-only", sentence: filesSentence},
 		{item: tranca.ItemMounts, short: "mounts as declared", may: true, sentence: mountsSentence},
 		{item: tranca.ItemMountDisk, short: "a bound on what writable mounts take", sentence: always(
 			"It can't fill the disk behind its writable mounts.")},
@@ -97,6 +96,13 @@ func limitTexts() []itemText {
 	}
 }
 
+func filesSentence(p *tranca.Policy) string {
+	if p.Image == tranca.ImageHost {
+		return "It can't read the host's files, but for a minimal read-only system tree and the mounts."
+	}
+	return "It can't read the host's files, but for the mounts; its system is the read-only tree of the image " + p.Image + "."
+}
+
 func mountsSentence(p *tranca.Policy) string {
 	if len(p.Mounts) == 0 {
 		return "It sees no mount of the host."
@@ -109,6 +115,9 @@ func mountsSentence(p *tranca.Policy) string {
 			if m.DiskUnbounded {
 				verb += ", without a bound on the bytes,"
 			}
+		}
+		if m.Cow {
+			verb = "read, and write to a copy of its own,"
 		}
 		parts[i] = fmt.Sprintf("%s %s as %s", verb, clip(m.Source), clip(m.Target))
 		if len(m.Deny) > 0 {
