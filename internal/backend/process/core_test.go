@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"tranca/internal/confine"
 )
 
 const crash = `
@@ -26,12 +28,12 @@ func TestCrashIsNotDumped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.HasPrefix(string(pattern), "core") || hardLimit(unix.RLIMIT_CORE) < 1<<20 {
+	if !strings.HasPrefix(string(pattern), "core") || confine.HardLimit(unix.RLIMIT_CORE) < 1<<20 {
 		return
 	}
 	dumping := func(_ *scene, pl *plan) {
-		for i := range pl.boot.Rlimits {
-			if r := &pl.boot.Rlimits[i]; r.Resource == unix.RLIMIT_CORE {
+		for i := range pl.Boot.Rlimits {
+			if r := &pl.Boot.Rlimits[i]; r.Resource == unix.RLIMIT_CORE {
 				r.Soft, r.Hard = 64<<20, 64<<20
 			}
 		}

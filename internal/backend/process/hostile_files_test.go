@@ -89,7 +89,7 @@ twin('own socket', own)
 		blind: map[string]string{"known services": "a host may have none of them; the first attempt is one"},
 		controls: []control{
 			{what: "the bounds of the root", weaken: func(s *scene, pl *plan) {
-				pl.boot.Binds = append(pl.boot.Binds, bootspec.Bind{Source: s.dir, Target: "mnt"})
+				pl.Boot.Binds = append(pl.Boot.Binds, bootspec.Bind{Source: s.dir, Target: "mnt"})
 			}, escapes: []string{"by path"}},
 			{what: "any boundary"},
 		},
@@ -309,7 +309,7 @@ twin('own membership', lambda: read('/proc/self/cgroup'))
 		},
 		controls: []control{
 			{what: "the bounds of the root", weaken: func(_ *scene, pl *plan) {
-				pl.boot.Binds = append(pl.boot.Binds, bootspec.Bind{Source: "/sys/fs/cgroup", Target: "mnt"})
+				pl.Boot.Binds = append(pl.Boot.Binds, bootspec.Bind{Source: "/sys/fs/cgroup", Target: "mnt"})
 			}, escapes: []string{"see"}},
 			{what: "any boundary", root: true, escapes: []string{"see", "open one for writing"}},
 		},
@@ -398,7 +398,7 @@ twin('hard link of an own file', lambda: os.link('/work/f', '/work/g'))
 			if err := os.Chmod(s.dir, 0o777); err != nil {
 				s.Fatal(err)
 			}
-			pl.boot.Binds = append(pl.boot.Binds, bootspec.Bind{Source: s.dir, Target: "mnt", Writable: true})
+			pl.Boot.Binds = append(pl.Boot.Binds, bootspec.Bind{Source: s.dir, Target: "mnt", Writable: true})
 		}}},
 	}
 }

@@ -168,7 +168,7 @@ func TestHostileSupervisorDeath(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer swept.Close(context.Background())
-			if swept.host.groups != nil {
+			if swept.host.Groups != nil {
 				eventually(t, "the next start sweeps them", func() bool { return len(s.marked()) == 0 })
 			}
 		})
@@ -186,7 +186,7 @@ func superviseUntilKilled(t *testing.T, way, mark, runtime string) {
 	s.mark, s.vars["mark"], s.vars["beat"] = mark, mark, ""
 	sb := s.open(func(_ *scene, pl *plan) {
 		if way == "signal" || way == "both" {
-			pl.boot.DeathSignal = int(unix.SIGURG) // which nobody heeds
+			pl.Boot.DeathSignal = int(unix.SIGURG) // which nobody heeds
 		}
 	})
 	if way == "stream" || way == "both" {

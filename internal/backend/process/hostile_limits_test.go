@@ -59,7 +59,7 @@ func (w *bound) run(t *testing.T, b *Backend) {
 		t.Errorf("ended with %s, want %s\n%s%s", got.exit, w.want, got.out, got.stderr)
 	}
 	hits := w.hits
-	if !b.host.support.PIDs.Held {
+	if !b.host.Support.PIDs.Held {
 		// RLIMIT_NPROC refuses too, and counts nothing.
 		hits = slices.DeleteFunc(slices.Clone(hits), func(h tranca.LimitHit) bool { return h == tranca.HitPIDs })
 	}
@@ -392,7 +392,7 @@ print('done')`,
 // addressSpace bounds each process's address space, as a host without a limit
 // for the tree does.
 func addressSpace(_ *scene, pl *plan) {
-	pl.boot.Rlimits = append(pl.boot.Rlimits, bootspec.Rlimit{Resource: unix.RLIMIT_AS, Soft: 1 << 30, Hard: 1 << 30})
+	pl.Boot.Rlimits = append(pl.Boot.Rlimits, bootspec.Rlimit{Resource: unix.RLIMIT_AS, Soft: 1 << 30, Hard: 1 << 30})
 }
 
 func atoi(t testing.TB, text string) int64 {

@@ -252,7 +252,7 @@ func TestHostileFileRequests(t *testing.T) {
 			var weaken weakening
 			if exposed { // the control: the host's folder is there under its own name
 				weaken = func(s *scene, pl *plan) {
-					pl.boot.Binds = append(pl.boot.Binds, bootspec.Bind{Source: s.dir, Target: strings.TrimPrefix(s.dir, "/")})
+					pl.Boot.Binds = append(pl.Boot.Binds, bootspec.Bind{Source: s.dir, Target: strings.TrimPrefix(s.dir, "/")})
 				}
 			}
 			sb := s.open(weaken)
@@ -323,7 +323,7 @@ func TestHostileSwap(t *testing.T) {
 			var weaken weakening
 			if exposed {
 				weaken = func(s *scene, pl *plan) {
-					pl.boot.Binds = append(pl.boot.Binds, bootspec.Bind{Source: s.dir, Target: strings.TrimPrefix(s.dir, "/")})
+					pl.Boot.Binds = append(pl.Boot.Binds, bootspec.Bind{Source: s.dir, Target: strings.TrimPrefix(s.dir, "/")})
 				}
 			}
 			sb := s.open(weaken)

@@ -27,7 +27,7 @@ func networkRows() []row {
 }
 
 // hostNetwork runs code in the host's network namespace.
-func hostNetwork(_ *scene, pl *plan) { pl.spaces &^= unix.CLONE_NEWNET }
+func hostNetwork(_ *scene, pl *plan) { pl.Spaces &^= unix.CLONE_NEWNET }
 
 // packets counts what comes to a UDP socket of the host.
 type packets struct {

@@ -48,7 +48,7 @@ twin('list a folder', lambda: os.listdir('/tmp'))
 				"by init": "shown by KRN-07",
 			},
 			controls: []control{{what: "the bounds of the root", weaken: func(s *scene, pl *plan) {
-				pl.boot.Binds = append(pl.boot.Binds, bootspec.Bind{Source: s.dir, Target: "mnt"})
+				pl.Boot.Binds = append(pl.Boot.Binds, bootspec.Bind{Source: s.dir, Target: "mnt"})
 			}}},
 		},
 		{
@@ -64,7 +64,7 @@ attempt('undeclared names', lambda: expect('more', set(os.environ) - {'DECLARED'
 twin('declared', lambda: expect('DECLARED', V['bare'] or os.environ['DECLARED'] == 'yes'))
 `,
 			controls: []control{
-				{what: "an own environment", weaken: func(_ *scene, pl *plan) { pl.boot.Env = append(pl.boot.Env, os.Environ()...) }},
+				{what: "an own environment", weaken: func(_ *scene, pl *plan) { pl.Boot.Env = append(pl.Boot.Env, os.Environ()...) }},
 			},
 		},
 		agentEnvironmentRow(), processesRow(),

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tranca"
+	"tranca/internal/confine"
 	"tranca/internal/require"
 )
 
@@ -52,9 +53,9 @@ twin('lock a page', lambda: forked(lock, 4096))
 				"MFD_HUGETLB": "only in kernels with hugetlbfs; " + ownRule,
 			},
 			controls: []control{{what: "RLIMIT_MEMLOCK", weaken: func(_ *scene, pl *plan) {
-				for i := range pl.boot.Rlimits {
-					if r := &pl.boot.Rlimits[i]; r.Resource == unix.RLIMIT_MEMLOCK {
-						r.Soft, r.Hard = hardLimit(r.Resource), hardLimit(r.Resource)
+				for i := range pl.Boot.Rlimits {
+					if r := &pl.Boot.Rlimits[i]; r.Resource == unix.RLIMIT_MEMLOCK {
+						r.Soft, r.Hard = confine.HardLimit(r.Resource), confine.HardLimit(r.Resource)
 					}
 				}
 			}}},
@@ -249,7 +250,7 @@ func TestHostileNoSwap(t *testing.T) {
 			s := (&row{}).newScene(t, b, false)
 			sb := s.open(func(_ *scene, pl *plan) {
 				if !bounded {
-					pl.cgroups.Memory = 0
+					pl.Groups.Memory = 0
 				}
 			})
 			defer closeBox(t, sb)

@@ -212,7 +212,7 @@ func (r *row) newScene(t testing.TB, b *Backend, bare bool) *scene {
 	s.dir = openFolder(t)
 	s.vars = map[string]any{
 		"mark": s.mark, "bare": bare, "root": os.Geteuid() == 0, "nr": callNumbers,
-		"single": b.host.ids == nil,
+		"single": b.host.IDs == nil,
 	}
 	if r.scene != nil {
 		r.scene(s)
@@ -382,9 +382,9 @@ func (b *Backend) needs(t testing.TB, part string) {
 	case part == "root":
 		require.Root(t)
 	case part == "ids":
-		require.Check(t, "subids", b.host.ids != nil, b.host.idsMissing)
+		require.Check(t, "subids", b.host.IDs != nil, b.host.IDsMissing)
 	case item != "":
-		require.Check(t, "cgroup", b.host.report.Holds(item), b.host.report.Find(item).Missing)
+		require.Check(t, "cgroup", b.report.Holds(item), b.report.Find(item).Missing)
 	default:
 		t.Fatalf("no part %q", part)
 	}
@@ -392,9 +392,9 @@ func (b *Backend) needs(t testing.TB, part string) {
 
 // unfiltered and unlocked take single layers away. The agent's own filter goes
 // with the code's, which inherits it.
-func unfiltered(_ *scene, pl *plan) { pl.boot.Filter, pl.boot.AgentFilter = allowAll, allowAll }
+func unfiltered(_ *scene, pl *plan) { pl.Boot.Filter, pl.Boot.AgentFilter = allowAll, allowAll }
 
-func unlocked(_ *scene, pl *plan) { pl.boot.Landlock = -1 }
+func unlocked(_ *scene, pl *plan) { pl.Boot.Landlock = -1 }
 
 func all(weaken ...weakening) weakening {
 	return func(s *scene, pl *plan) {

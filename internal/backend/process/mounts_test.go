@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tranca"
+	"tranca/internal/confine"
 	"tranca/internal/require"
 )
 
@@ -41,7 +42,7 @@ func testPolicy(b *Backend) tranca.Policy {
 	p := *trialPolicy()
 	p.Waive = nil
 	for _, item := range tranca.Waivable() {
-		if !b.host.report.Holds(item) {
+		if !b.report.Holds(item) {
 			p.Waive = append(p.Waive, item)
 		}
 	}
@@ -234,7 +235,7 @@ func TestHostSocketInMount(t *testing.T) {
 			t.Errorf("writable %v: %q %q", writable, r.out, r.stderr)
 		}
 		// Without the filter the socket is reached: the probe can fail.
-		b.weaken = func(pl *plan) { pl.boot.Filter = allowAll }
+		b.weaken = func(pl *plan) { pl.Boot.Filter = allowAll }
 		if r := run(t, b, p, "/usr/bin/python3", "-I", "-c", code); !strings.HasPrefix(r.out, "reached") {
 			t.Errorf("control, writable %v: %q %q", writable, r.out, r.stderr)
 		}
@@ -263,7 +264,7 @@ func TestSpaceOnDisk(t *testing.T) {
 	}
 	loops, _ := filepath.Glob("/sys/block/loop*/loop/backing_file")
 	for _, l := range loops {
-		if name, _ := os.ReadFile(l); strings.HasPrefix(string(name), spaceFolder) {
+		if name, _ := os.ReadFile(l); strings.HasPrefix(string(name), confine.SpaceFolder) {
 			t.Errorf("a loop device is left: %s", name)
 		}
 	}

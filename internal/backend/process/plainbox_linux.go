@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tranca"
+	"tranca/internal/confine"
 	"tranca/internal/linux/forkexec"
 	"tranca/internal/machine"
 )
@@ -39,7 +40,7 @@ type plainBox struct {
 	pid  int           // 0 once reaped
 	base time.Duration // CPU time before Begin
 
-	end *destruction
+	end *confine.Destruction
 }
 
 var _ machine.Machine = (*plainBox)(nil)
@@ -170,10 +171,10 @@ func isAlive(pid int) bool {
 }
 
 // Close ends programs and agent and removes the folder.
-func (b *plainBox) Close(ctx context.Context) error { return b.end.run(ctx, b.destroy) }
+func (b *plainBox) Close(ctx context.Context) error { return b.end.Run(ctx, b.destroy) }
 
 func (b *plainBox) destroy() error {
-	ctx, cancel := context.WithTimeout(context.Background(), killTime)
+	ctx, cancel := context.WithTimeout(context.Background(), confine.KillTime)
 	defer cancel()
 	errs := []error{b.Kill(ctx)}
 	b.mu.Lock()

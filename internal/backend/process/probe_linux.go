@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"tranca"
-	"tranca/internal/linux/cgroup"
+	"tranca/internal/confine"
 	"tranca/internal/linux/landlock"
 	"tranca/internal/linux/seccomp"
 )
@@ -20,11 +20,11 @@ func (b *Backend) Probe(ctx context.Context) (tranca.Report, error) {
 		return tranca.Report{}, err
 	}
 	defer b.live.Done()
-	report := b.host.report
+	report := b.report
 	if err := tooOld(); err != nil {
 		return report, err
 	}
-	trial, err := b.boot(ctx, trialPolicy())
+	trial, err := b.boot(ctx, trialPolicy(), nil)
 	if err != nil {
 		return report, err
 	}
@@ -36,16 +36,16 @@ func (b *Backend) Probe(ctx context.Context) (tranca.Report, error) {
 }
 
 // Report says what was found when the backend was made. See [tranca.Reporter].
-func (b *Backend) Report() tranca.Report { return b.host.report }
+func (b *Backend) Report() tranca.Report { return b.report }
 
 // tooOld refuses kernels before the oldest that the mechanisms are known on.
 func tooOld() error {
-	if !kernelOlder(5, 15) {
+	if !confine.KernelOlder(5, 15) {
 		return nil
 	}
 	return &tranca.RefusalError{Backend: Name, Unavailable: true, Problems: []tranca.Problem{{
 		Item: tranca.ItemIsolation, Asked: "Linux 5.15 or later",
-		Missing: "this kernel is " + kernelRelease(), Mend: "update the kernel",
+		Missing: "this kernel is " + confine.KernelRelease(), Mend: "update the kernel",
 	}}}
 }
 
@@ -63,34 +63,43 @@ func trialPolicy() *tranca.Policy {
 	}
 }
 
+// findings says what a host gives.
+func findings(h *confine.Host) tranca.Report {
+	r := tranca.Report{Backend: Name, Level: tranca.LevelProcess, Guarantees: guarantees(h), Facts: facts(h)}
+	if h.SweepFault != "" {
+		r.Facts["sweep"] = h.SweepFault
+	}
+	return r
+}
+
 // guarantees lists what this host gives. What every boot puts in place, or
 // else fails, is held; the rest depends on what was found.
-func (h *hostState) guarantees() []tranca.Guarantee {
+func guarantees(h *confine.Host) []tranca.Guarantee {
 	held := func(item tranca.Item, mechanism string) tranca.Guarantee {
 		return tranca.Guarantee{Item: item, Held: true, Mechanism: mechanism}
 	}
 	return []tranca.Guarantee{
 		held(tranca.ItemIsolation, "namespaces: user, mount, pid, network, ipc, uts, cgroup"),
 		held(tranca.ItemFiles, "own root by pivot_root: read-only binds of a minimal host tree, fresh /proc, /dev and /tmp"),
-		held(tranca.ItemMounts, h.mountMechanism()),
+		held(tranca.ItemMounts, h.MountMechanism()),
 		{Item: tranca.ItemMountDisk, Missing: "nothing bounds what is written to a host folder", Mend: "say `disk: unbounded` for the mount, or mount it read-only"},
 		held(tranca.ItemProtect, "read-only binds over existing files; new ones are reported as changes"),
 		held(tranca.ItemProcesses, "own pid namespace, with its own init, inside that of the guest agent"),
 		held(tranca.ItemIPC, "own ipc namespace"),
 		held(tranca.ItemNetwork, "own network namespace with nothing but loopback"),
-		h.userGuarantee(),
+		h.UserGuarantee(),
 		held(tranca.ItemPrivileges, "no capability in any set, no_new_privs, nosuid mounts"),
 		held(tranca.ItemSyscalls, "seccomp allowlist for every ABI"),
-		h.landlockGuarantee(),
+		landlockGuarantee(),
 		held(tranca.ItemDevices, "own /dev with null, zero, full, random, urandom, tty; all mounts nodev"),
 		held(tranca.ItemEnvironment, "own environment for each program; the agent starts with none"),
 		held(tranca.ItemHostname, "own uts namespace"),
 		held(tranca.ItemLifetime, "parent death signal, end of the stream, pid namespace"),
 		held(tranca.ItemWall, "monotonic clock of the supervisor, then kill of the tree"),
-		h.cpuTimeGuarantee(),
-		h.feature(tranca.ItemCPUs, h.support.CPU),
-		h.feature(tranca.ItemMemory, h.support.Memory),
-		h.pidsGuarantee(),
+		h.CPUTimeGuarantee(),
+		h.Feature(tranca.ItemCPUs, h.Support.CPU),
+		h.Feature(tranca.ItemMemory, h.Support.Memory),
+		pidsGuarantee(h),
 		held(tranca.ItemOpenFiles, "RLIMIT_NOFILE"),
 		held(tranca.ItemFileSize, "RLIMIT_FSIZE"),
 		held(tranca.ItemDisk, "size of the tmpfs that holds /work, /tmp and /dev/shm"),
@@ -99,40 +108,7 @@ func (h *hostState) guarantees() []tranca.Guarantee {
 	}
 }
 
-// feature turns a finding about control groups into a guarantee. What an
-// ordinary user lacks is all mended by one command.
-func (h *hostState) feature(item tranca.Item, f cgroup.Feature) tranca.Guarantee {
-	mend := f.Mend
-	if !h.root && mend != "" {
-		mend = setupCommand
-	}
-	return tranca.Guarantee{Item: item, Held: f.Held, Mechanism: f.Mechanism, Missing: f.Missing, Mend: mend}
-}
-
-// setupCommand makes the host changes that need root, once.
-const setupCommand = "sudo tranca setup"
-
-func (h *hostState) mountMechanism() string {
-	if h.root {
-		return "binds by descriptor, owners mapped by idmapped mounts"
-	}
-	return "binds by descriptor; the code runs as the caller's own user where there are mounts"
-}
-
-func (h *hostState) userGuarantee() tranca.Guarantee {
-	g := tranca.Guarantee{Item: tranca.ItemUser, Held: h.ids != nil}
-	if h.ids != nil {
-		g.Mechanism = "own uid and gid on the host for each sandbox, locked among all tranca processes"
-		return g
-	}
-	g.Missing, g.Mend = h.idsMissing, h.idsMend
-	if g.Mend != "" {
-		g.Mend = setupCommand
-	}
-	return g
-}
-
-func (h *hostState) landlockGuarantee() tranca.Guarantee {
+func landlockGuarantee() tranca.Guarantee {
 	abi, err := landlock.ABI()
 	if err != nil {
 		return tranca.Guarantee{
@@ -143,30 +119,20 @@ func (h *hostState) landlockGuarantee() tranca.Guarantee {
 	return tranca.Guarantee{Item: tranca.ItemLandlock, Held: true, Mechanism: landlock.Statement(landlock.Config{}, abi)}
 }
 
-// cpuTimeGuarantee needs a group that counts; without one only each process
-// has a bound.
-func (h *hostState) cpuTimeGuarantee() tranca.Guarantee {
-	g := h.feature(tranca.ItemCPUTime, h.support.CPUTime)
-	if g.Held {
-		g.Mechanism += ", watched by the supervisor"
-	}
-	return g
-}
-
 // pidsGuarantee falls to the user namespace's own count of processes, which
 // the kernel keeps for each user in it.
-func (h *hostState) pidsGuarantee() tranca.Guarantee {
-	g := h.feature(tranca.ItemPIDs, h.support.PIDs)
-	if !g.Held && !h.root {
+func pidsGuarantee(h *confine.Host) tranca.Guarantee {
+	g := h.Feature(tranca.ItemPIDs, h.Support.PIDs)
+	if !g.Held && !h.Root {
 		return tranca.Guarantee{Item: tranca.ItemPIDs, Held: true, Mechanism: "RLIMIT_NPROC, counted in the sandbox's own user namespace"}
 	}
 	return g
 }
 
-func (h *hostState) facts() map[string]string {
+func facts(h *confine.Host) map[string]string {
 	f := map[string]string{
-		"kernel":       kernelRelease(),
-		"cgroup":       h.support.Version,
+		"kernel":       confine.KernelRelease(),
+		"cgroup":       h.Support.Version,
 		"user id":      strconv.Itoa(os.Geteuid()),
 		"landlock ABI": "none",
 	}
@@ -188,7 +154,7 @@ func (h *hostState) facts() map[string]string {
 		"kernel.io_uring_disabled":             "kernel/io_uring_disabled",
 		"memfd without exec (vm.memfd_noexec)": "vm/memfd_noexec",
 	} {
-		if v := sysctl(key); v != "" {
+		if v := confine.Sysctl(key); v != "" {
 			f[name] = v
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"tranca"
+	"tranca/internal/confine"
 	"tranca/internal/guest/host"
 	"tranca/internal/linux/seccomp"
 )
@@ -16,26 +17,20 @@ import (
 const Name = "process"
 
 // Options say what the operator decides about the host.
-type Options struct {
-	// CgroupPaths are delegated cgroup folders to use; see package cgroup.
-	CgroupPaths []string
-	// RuntimeFolder is where supervisors keep their locks; empty means the
-	// usual one.
-	RuntimeFolder string
-}
+type Options = confine.Options
 
 // Backend makes locked processes. Make one with [New].
 type Backend struct {
-	options Options
-	host    *hostState
+	host    *confine.Host
+	report  tranca.Report
 	image   *os.File
-	spawner *spawner
+	spawner *confine.Spawner
 
 	// weaken takes a guarantee away, to see its tests fail. Only tests set it.
 	weaken func(*plan)
 
-	shelf shelf
-	tree  lookedTree
+	shelf *confine.Shelf
+	tree  confine.HostTree
 
 	mu      sync.Mutex
 	filters map[seccomp.Profile][]byte
@@ -57,22 +52,22 @@ func New(o Options) (*Backend, error) {
 	}
 	img := make(chan made, 1)
 	go func() {
-		file, err := agentImage()
+		file, err := confine.AgentImage()
 		img <- made{file, err}
 	}()
-	h, err := openHost(o)
+	h, err := confine.OpenHost(Name, o)
 	agent := <-img
 	if err != nil || agent.err != nil {
 		if agent.err == nil {
 			agent.err = agent.file.Close()
 		}
 		if err == nil {
-			err = h.close()
+			err = h.Close()
 		}
 		return nil, errors.Join(err, agent.err)
 	}
 	return &Backend{
-		options: o, host: h, image: agent.file, spawner: newSpawner(),
+		host: h, report: findings(h), image: agent.file, spawner: confine.NewSpawner(), shelf: confine.NewShelf(h),
 		filters: map[seccomp.Profile][]byte{},
 	}, nil
 }
@@ -98,15 +93,14 @@ func (b *Backend) Create(ctx context.Context, spec tranca.Spec) (tranca.Sandbox,
 		b.live.Done()
 		return nil, err
 	}
-	box, err := b.boot(ctx, &spec.Policy)
+	groups := b.host.GroupLimits(spec.Policy.Limits)
+	box, err := b.boot(ctx, &spec.Policy, func() {
+		b.shelf.MakeAhead(groups)
+		b.live.Done()
+	})
 	if err != nil {
 		b.live.Done()
 		return nil, err
-	}
-	limits := box.asked
-	box.closedHook = func() {
-		b.makeAhead(limits)
-		b.live.Done()
 	}
 	sb, err := host.New(box, spec)
 	if err != nil {
@@ -125,40 +119,12 @@ func (b *Backend) enter() error {
 	return nil
 }
 
-// accepts refuses what this host can't enforce and the operator did not
-// waive. An engine has checked that before; a boundary does not rely on it.
+// accepts refuses what this host can't enforce and the operator did not waive.
 func (b *Backend) accepts(p *tranca.Policy) error {
 	if err := tooOld(); err != nil {
 		return err
 	}
-	var problems []tranca.Problem
-	for _, item := range tranca.Items() {
-		if g := b.host.report.Find(item); !g.Held && !p.Waives(item) && needs(item, p) {
-			problems = append(problems, tranca.Problem{
-				Item: item, Asked: string(item), Missing: g.Missing, Mend: g.Mend,
-			})
-		}
-	}
-	if problems == nil {
-		return nil
-	}
-	return &tranca.RefusalError{Backend: Name, Problems: problems}
-}
-
-// needs reports whether a policy asks for an item at all.
-func needs(item tranca.Item, p *tranca.Policy) bool {
-	switch item {
-	case tranca.ItemMounts, tranca.ItemProtect:
-		return len(p.Mounts) > 0
-	case tranca.ItemMountDisk:
-		for i := range p.Mounts {
-			if p.Mounts[i].Writable && !p.Mounts[i].DiskUnbounded {
-				return true
-			}
-		}
-		return false
-	}
-	return true
+	return confine.Accepts(&b.report, p)
 }
 
 // filter compiles a seccomp program once for each profile.
@@ -187,9 +153,9 @@ func (b *Backend) Close(ctx context.Context) error {
 	}
 	b.closed = true
 	b.mu.Unlock()
-	if err := awaitAll(ctx, &b.live, Name); err != nil {
+	if err := confine.AwaitAll(ctx, &b.live, Name); err != nil {
 		return err
 	}
-	b.spawner.close()
-	return errors.Join(b.shelf.clear(), b.image.Close(), b.host.close())
+	b.spawner.Close()
+	return errors.Join(b.shelf.Clear(), b.image.Close(), b.host.Close())
 }

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tranca"
+	"tranca/internal/confine"
 	"tranca/internal/guest/bootspec"
 	"tranca/internal/guest/host"
 	"tranca/internal/linux/cleanup"
@@ -33,7 +34,7 @@ const nobody = 65534
 // trusts, and is never chosen unless it is named.
 type Subprocess struct {
 	image   *os.File
-	spawner *spawner
+	spawner *confine.Spawner
 	root    bool
 	report  tranca.Report
 
@@ -48,15 +49,15 @@ var _ tranca.Backend = (*Subprocess)(nil)
 // NewSubprocess makes the weaker rung.
 func NewSubprocess() (*Subprocess, error) {
 	root := os.Geteuid() == 0
-	img, err := agentImage()
+	img, err := confine.AgentImage()
 	if err != nil {
 		return nil, err
 	}
-	raiseDescriptors()
-	s := &Subprocess{image: img, spawner: newSpawner(), root: root, swept: map[string]bool{}}
+	confine.RaiseDescriptors()
+	s := &Subprocess{image: img, spawner: confine.NewSpawner(), root: root, swept: map[string]bool{}}
 	s.report = tranca.Report{
 		Backend: SubprocessName, Level: tranca.LevelSubprocess, Guarantees: s.guarantees(),
-		Facts: map[string]string{"kernel": kernelRelease(), "user id": strconv.Itoa(os.Geteuid())},
+		Facts: map[string]string{"kernel": confine.KernelRelease(), "user id": strconv.Itoa(os.Geteuid())},
 	}
 	return s, nil
 }
@@ -179,15 +180,15 @@ func (s *Subprocess) boot(ctx context.Context, p *tranca.Policy) (*plainBox, err
 	}
 	cu.Add(func() { _ = home.remove() })
 	spec := s.spec(p, home.path)
-	m := &plainBox{limits: p.Limits, home: home, limit: make(chan tranca.Reason, 1), end: newDestruction()}
-	a, err := startAgent(ctx, s.spawner.spawn, spec, func(files []*os.File) (*forkexec.Script, error) {
+	m := &plainBox{limits: p.Limits, home: home, limit: make(chan tranca.Reason, 1), end: confine.NewDestruction()}
+	a, err := confine.StartAgent(ctx, s.spawner.Spawn, spec, func(files []*os.File) (*forkexec.Script, error) {
 		return s.script(files), nil
 	}, s.mapUser)
 	if err != nil {
-		return nil, refusal(SubprocessName, s.root, err)
+		return nil, confine.Refusal(SubprocessName, s.root, err)
 	}
-	m.agent, m.stream, m.diagnosis = a.child, a.stream, a.diagnosis
-	m.pid = a.child.PID
+	m.agent, m.stream, m.diagnosis = a.Child, a.Stream, a.Diagnosis
+	m.pid = a.Child.PID
 	for _, item := range tranca.Items() {
 		if g := s.report.Find(item); g.Held {
 			m.enforcement = append(m.enforcement, tranca.Enforcement{Item: item, Mechanism: g.Mechanism, Status: tranca.StatusEnforced})
@@ -236,8 +237,8 @@ func (s *Subprocess) spec(p *tranca.Policy, home string) *bootspec.Spec {
 	spec := &bootspec.Spec{
 		Plain: true, Chroot: p.Chroot,
 		CodeUID: nobody, CodeGID: nobody, AgentUID: nobody, Landlock: -1,
-		Env: environment(&q), Path: searchPath, Workdir: workdir,
-		Rlimits: rlimits(p.Limits, perProcess{memory: true, cpu: true}),
+		Env: confine.Environment(&q), Path: confine.SearchPath, Workdir: workdir,
+		Rlimits: confine.Rlimits(p.Limits, confine.PerProcess{Memory: true, CPU: true}),
 	}
 	if !s.root {
 		spec.CodeUID, spec.CodeGID = uint32(os.Geteuid()), uint32(os.Getegid())
@@ -265,7 +266,7 @@ func (s *Subprocess) script(files []*os.File) *forkexec.Script {
 		script.Ambient(1 << unix.CAP_NET_ADMIN)
 	}
 	script.NoNewPrivileges()
-	script.ExecFD(moved[0], []string{"init"}, agentEnv)
+	script.ExecFD(moved[0], []string{"init"}, confine.AgentEnv)
 	return script
 }
 
@@ -276,7 +277,7 @@ func (s *Subprocess) mapUser(_ context.Context, pid int) error {
 		return nil
 	}
 	uid, gid := uint32(os.Geteuid()), uint32(os.Getegid())
-	return writeMaps(pid, []idMap{{uid, uid}}, []idMap{{gid, gid}}, false)
+	return confine.WriteMaps(pid, []confine.IDMap{{Inside: uid, Outside: uid}}, []confine.IDMap{{Inside: gid, Outside: gid}}, false)
 }
 
 // Close waits for the sandboxes and frees what the backend holds. See
@@ -289,20 +290,9 @@ func (s *Subprocess) Close(ctx context.Context) error {
 	if closed {
 		return nil
 	}
-	if err := awaitAll(ctx, &s.live, SubprocessName); err != nil {
+	if err := confine.AwaitAll(ctx, &s.live, SubprocessName); err != nil {
 		return err
 	}
-	s.spawner.close()
+	s.spawner.Close()
 	return s.image.Close()
-}
-
-func awaitAll(ctx context.Context, live *sync.WaitGroup, name string) error {
-	done := make(chan struct{})
-	go func() { live.Wait(); close(done) }()
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("sandboxes of backend %s are still open: %w", name, context.Cause(ctx))
-	}
 }

@@ -1,4 +1,4 @@
-package process
+package confine
 
 import (
 	"fmt"
@@ -13,9 +13,9 @@ import (
 	"tranca/internal/linux/forkexec"
 )
 
-// namespaces are those that every sandbox has for itself. The cgroup namespace
+// Namespaces are those that every sandbox has for itself. The cgroup namespace
 // comes later, inside, when there is a cgroup to be its root.
-const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID |
+const Namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID |
 	unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
 
 // bootCaps are what the agent needs to build the sandbox, in its own user
@@ -25,21 +25,22 @@ const bootCaps = 1<<unix.CAP_SYS_ADMIN | 1<<unix.CAP_SETUID | 1<<unix.CAP_SETGID
 	1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_DAC_READ_SEARCH | 1<<unix.CAP_FOWNER |
 	1<<unix.CAP_SYS_PTRACE // to join the namespaces of a child by its descriptor
 
-// agentEnv is the whole environment of the agent: nothing of the host's. One
+// AgentEnv is the whole environment of the agent: nothing of the host's. One
 // processor is enough for it, and spares each start the others' caches. Garbage
 // is collected before agentMemory would end it.
-var agentEnv = []string{"GOMAXPROCS=1", "GOMEMLIMIT=44MiB"}
+var AgentEnv = []string{"GOMAXPROCS=1", "GOMEMLIMIT=44MiB"}
 
-// spawner forks all agents from one thread that lives as long as the backend.
+// Spawner forks all agents from one thread that lives as long as the backend.
 // The kernel's parent death signal watches the thread that forked, not the
 // process: a goroutine's thread could end at any time and take sandboxes with
 // it.
-type spawner struct {
+type Spawner struct {
 	jobs chan func()
 }
 
-func newSpawner() *spawner {
-	s := &spawner{jobs: make(chan func())}
+// NewSpawner starts the thread.
+func NewSpawner() *Spawner {
+	s := &Spawner{jobs: make(chan func())}
 	go func() {
 		runtime.LockOSThread()
 		// This thread's children start without supplementary groups, where it
@@ -53,7 +54,8 @@ func newSpawner() *spawner {
 	return s
 }
 
-func (s *spawner) spawn(script *forkexec.Script) (c forkexec.Child, err error) {
+// Spawn forks by a script.
+func (s *Spawner) Spawn(script *forkexec.Script) (c forkexec.Child, err error) {
 	done := make(chan struct{})
 	s.jobs <- func() {
 		c, err = script.Spawn()
@@ -63,9 +65,9 @@ func (s *spawner) spawn(script *forkexec.Script) (c forkexec.Child, err error) {
 	return c, err
 }
 
-// spawnIn is spawn into a network namespace. A thread that can't come back
+// SpawnIn is Spawn into a network namespace. A thread that can't come back
 // from there would put other sandboxes into it, so that is the end.
-func (s *spawner) spawnIn(network *os.File, script *forkexec.Script) (c forkexec.Child, err error) {
+func (s *Spawner) SpawnIn(network *os.File, script *forkexec.Script) (c forkexec.Child, err error) {
 	done := make(chan struct{})
 	s.jobs <- func() {
 		defer close(done)
@@ -86,11 +88,12 @@ func (s *spawner) spawnIn(network *os.File, script *forkexec.Script) (c forkexec
 	return c, err
 }
 
-func (s *spawner) close() { close(s.jobs) }
+// Close ends the thread, and with it whatever it forked that still lives.
+func (s *Spawner) Close() { close(s.jobs) }
 
-// agentImage is the agent's binary in a sealed file that has no name, so that
+// AgentImage is the agent's binary in a sealed file that has no name, so that
 // nobody, inside or outside, can change what later sandboxes start from.
-func agentImage() (*os.File, error) {
+func AgentImage() (*os.File, error) {
 	flags := unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING
 	fd, err := unix.MemfdCreate("init", flags|unix.MFD_EXEC)
 	if err == unix.EINVAL { // before Linux 6.3 every such file is executable
@@ -116,19 +119,19 @@ func agentImage() (*os.File, error) {
 	return f, nil
 }
 
-// idMap is one line of a uid_map: length 1 each.
-type idMap struct{ inside, outside uint32 }
+// IDMap is one line of a uid_map: length 1 each.
+type IDMap struct{ Inside, Outside uint32 }
 
-func formatMaps(maps []idMap) string {
+func formatMaps(maps []IDMap) string {
 	var s string
 	for _, m := range maps {
-		s += strconv.FormatUint(uint64(m.inside), 10) + " " + strconv.FormatUint(uint64(m.outside), 10) + " 1\n"
+		s += strconv.FormatUint(uint64(m.Inside), 10) + " " + strconv.FormatUint(uint64(m.Outside), 10) + " 1\n"
 	}
 	return s
 }
 
-// writeMaps maps users and groups of a child that this process may map itself.
-func writeMaps(pid int, uids, gids []idMap, setgroups bool) error {
+// WriteMaps maps users and groups of a child that this process may map itself.
+func WriteMaps(pid int, uids, gids []IDMap, setgroups bool) error {
 	dir := "/proc/" + strconv.Itoa(pid)
 	if !setgroups {
 		if err := writeOnce(dir+"/setgroups", "deny"); err != nil {

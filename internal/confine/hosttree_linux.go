@@ -1,4 +1,4 @@
-package process
+package confine
 
 import (
 	"errors"
@@ -37,15 +37,15 @@ const maxSystemFile = 4 << 20
 // treeAge is how long a look at the host's tree is believed.
 const treeAge = 10 * time.Second
 
-// lookedTree is the image "host" as it was last seen.
-type lookedTree struct {
+// HostTree is the image "host" as it was last seen.
+type HostTree struct {
 	mu   sync.Mutex
 	at   time.Time
 	spec bootspec.Spec
 }
 
-// addTo adds the image "host" to a boot message.
-func (l *lookedTree) addTo(spec *bootspec.Spec, p *tranca.Policy) error {
+// AddTo adds the image "host" to a boot message.
+func (l *HostTree) AddTo(spec *bootspec.Spec, p *tranca.Policy) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.at.IsZero() || time.Since(l.at) > treeAge {
@@ -58,7 +58,7 @@ func (l *lookedTree) addTo(spec *bootspec.Spec, p *tranca.Policy) error {
 	spec.Binds = append(spec.Binds, l.spec.Binds...)
 	spec.Files = append(spec.Files, l.spec.Files...)
 	spec.Links = append(spec.Links, l.spec.Links...)
-	addIdentity(spec, p)
+	AddIdentity(spec, p)
 	return nil
 }
 
@@ -150,9 +150,9 @@ func readSmall(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxSystemFile))
 }
 
-// addIdentity writes the files by which programs look up users and hosts. They
+// AddIdentity writes the files by which programs look up users and hosts. They
 // name nobody of the host.
-func addIdentity(spec *bootspec.Spec, p *tranca.Policy) {
+func AddIdentity(spec *bootspec.Spec, p *tranca.Policy) {
 	u := p.User
 	passwd := "root:x:0:0:root:/root:/usr/sbin/nologin\n"
 	group := "root:x:0:\n"

@@ -1,4 +1,4 @@
-package process
+package confine
 
 import (
 	"errors"
@@ -23,7 +23,7 @@ func explain(err error, root bool) tranca.Problem {
 		Missing: "the sandbox could not be built: " + err.Error(),
 	}
 	switch {
-	case errors.Is(err, unix.ENOSPC) && sysctl("user/max_user_namespaces") == "0":
+	case errors.Is(err, unix.ENOSPC) && Sysctl("user/max_user_namespaces") == "0":
 		p.Missing = "user namespaces are switched off (user.max_user_namespaces is 0)"
 		p.Mend = asRoot(root, "sysctl user.max_user_namespaces=10000")
 	case errors.Is(err, unix.ENOSPC):
@@ -33,10 +33,10 @@ func explain(err error, root bool) tranca.Problem {
 		p.Missing = "WSL 1 has no Linux kernel, so no namespaces"
 		p.Mend = "in PowerShell: wsl --set-version <distribution> 2"
 	case !isPermission(err):
-	case !root && sysctl("kernel/apparmor_restrict_unprivileged_userns") == "1":
+	case !root && Sysctl("kernel/apparmor_restrict_unprivileged_userns") == "1":
 		p.Missing = "AppArmor lets only named programs use user namespaces (kernel.apparmor_restrict_unprivileged_userns is 1)"
-		p.Mend = setupCommand
-	case !root && sysctl("kernel/unprivileged_userns_clone") == "0":
+		p.Mend = SetupCommand
+	case !root && Sysctl("kernel/unprivileged_userns_clone") == "0":
 		p.Missing = "only root may make user namespaces (kernel.unprivileged_userns_clone is 0)"
 		p.Mend = "sudo sysctl kernel.unprivileged_userns_clone=1"
 	case inContainer():
@@ -57,7 +57,8 @@ func asRoot(root bool, command string) string {
 	return "sudo " + command
 }
 
-func sysctl(name string) string {
+// Sysctl returns a value below /proc/sys, or "" where there is none.
+func Sysctl(name string) string {
 	b, err := os.ReadFile("/proc/sys/" + name)
 	if err != nil {
 		return ""
@@ -65,11 +66,12 @@ func sysctl(name string) string {
 	return strings.TrimSpace(string(b))
 }
 
-func kernelRelease() string { return sysctl("kernel/osrelease") }
+// KernelRelease is what uname says.
+func KernelRelease() string { return Sysctl("kernel/osrelease") }
 
-// kernelOlder compares the release's first two numbers.
-func kernelOlder(major, minor int) bool {
-	parts := strings.SplitN(kernelRelease(), ".", 3)
+// KernelOlder compares the release's first two numbers.
+func KernelOlder(major, minor int) bool {
+	parts := strings.SplitN(KernelRelease(), ".", 3)
 	if len(parts) < 2 {
 		return false
 	}
@@ -82,7 +84,7 @@ func kernelOlder(major, minor int) bool {
 }
 
 func isWSL1() bool {
-	r := kernelRelease()
+	r := KernelRelease()
 	return strings.Contains(r, "Microsoft") && !strings.Contains(r, "WSL2")
 }
 

@@ -1,4 +1,4 @@
-package process
+package confine
 
 import (
 	"context"
@@ -14,53 +14,53 @@ import (
 	"tranca/internal/linux/mount"
 )
 
-// spaceFolder is where the files of writable spaces on disk are made. They
+// SpaceFolder is where the files of writable spaces on disk are made. They
 // have no name there, so nothing stays when this process is killed.
-const spaceFolder = "/var/tmp"
+const SpaceFolder = "/var/tmp"
 
 // fileSpace makes a writable space on the host's disk: an ext4 of the size in
 // an unnamed file, whose blocks are taken from the disk at once, so that a
 // full disk refuses the sandbox and not, later, the program. It costs some
 // tens of milliseconds, and root, for the loop device.
-func (b *Backend) fileSpace(ctx context.Context, m *box, pl *plan) (mount.Tree, error) {
-	d := pl.policy.Limits.Disk
+func (h *Host) fileSpace(ctx context.Context, a *Allotment, pl *Plan) (mount.Tree, error) {
+	d := pl.Policy.Limits.Disk
 	none := mount.FromFD(-1)
-	if !b.host.root {
-		return none, spaceRefusal("a file system in a file needs root, for its loop device", "use `backing: memory`")
+	if !h.Root {
+		return none, h.spaceRefusal("a file system in a file needs root, for its loop device", "use `backing: memory`")
 	}
 	mkfs, err := exec.LookPath("mkfs.ext4")
 	if err != nil {
-		return none, spaceRefusal("mkfs.ext4 is not installed", "apt-get install e2fsprogs")
+		return none, h.spaceRefusal("mkfs.ext4 is not installed", "apt-get install e2fsprogs")
 	}
-	fd, err := unix.Open(spaceFolder, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC|unix.O_EXCL, 0o600)
+	fd, err := unix.Open(SpaceFolder, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC|unix.O_EXCL, 0o600)
 	if err != nil {
-		return none, spaceRefusal("no file can be made in "+spaceFolder+": "+err.Error(), "")
+		return none, h.spaceRefusal("no file can be made in "+SpaceFolder+": "+err.Error(), "")
 	}
 	file := os.NewFile(uintptr(fd), "writable space")
 	defer file.Close()
 	if err := unix.Fallocate(fd, 0, 0, d.Size); err != nil {
-		return none, spaceRefusal(fmt.Sprintf("%d bytes in %s: %v", d.Size, spaceFolder, err), "free space there, or ask for less")
+		return none, h.spaceRefusal(fmt.Sprintf("%d bytes in %s: %v", d.Size, SpaceFolder, err), "free space there, or ask for less")
 	}
 	// Without a journal: nobody reads it after a crash.
 	cmd := exec.CommandContext(ctx, mkfs, "-q", "-F", "-m", "0", "-N", strconv.FormatInt(d.Inodes, 10),
 		"-O", "^has_journal", "-E", "lazy_itable_init=1,nodiscard", "/proc/self/fd/3")
 	cmd.ExtraFiles, cmd.Env = []*os.File{file}, []string{}
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return none, spaceRefusal(fmt.Sprintf("mkfs.ext4: %v: %.200q", err, out), "")
+		return none, h.spaceRefusal(fmt.Sprintf("mkfs.ext4: %v: %.200q", err, out), "")
 	}
 	t, err := mountLoop(file)
 	if err != nil {
-		return none, spaceRefusal(err.Error(), "")
+		return none, h.spaceRefusal(err.Error(), "")
 	}
-	if err := b.mapSpace(t, m, pl); err != nil {
+	if err := h.mapSpace(t, a, pl); err != nil {
 		t.Close()
 		return none, err
 	}
 	return t, nil
 }
 
-func spaceRefusal(missing, mend string) error {
-	return &tranca.RefusalError{Backend: Name, Problems: []tranca.Problem{{
+func (h *Host) spaceRefusal(missing, mend string) error {
+	return &tranca.RefusalError{Backend: h.Backend, Problems: []tranca.Problem{{
 		Item: tranca.ItemDisk, Asked: "writable space on disk (backing: file)", Missing: missing, Mend: mend,
 	}}}
 }
@@ -102,12 +102,12 @@ func mountLoop(file *os.File) (mount.Tree, error) {
 
 // mapSpace maps the agent's and the code's users into the file system, whose
 // own ids are those of the sandbox.
-func (b *Backend) mapSpace(t mount.Tree, m *box, pl *plan) error {
-	u := pl.policy.User
-	uid, gid := b.codeIDs(m)
+func (h *Host) mapSpace(t mount.Tree, a *Allotment, pl *Plan) error {
+	u := pl.Policy.User
+	uid, gid := a.CodeIDs()
 	ns, err := userNamespace(
-		[]idMap{{0, m.block.UID}, {u.UID, uid}},
-		[]idMap{{0, m.block.GID}, {u.GID, gid}},
+		[]IDMap{{0, a.Block.UID}, {u.UID, uid}},
+		[]IDMap{{0, a.Block.GID}, {u.GID, gid}},
 	)
 	if err != nil {
 		return err

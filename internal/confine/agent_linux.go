@@ -1,4 +1,4 @@
-package process
+package confine
 
 import (
 	"bytes"
@@ -20,25 +20,25 @@ import (
 	"tranca/internal/linux/forkexec"
 )
 
-// startedAgent is a guest agent that has answered its boot message.
-type startedAgent struct {
-	child     forkexec.Child
-	stream    *net.UnixConn
-	diagnosis *os.File // what it writes to stderr
-	scratch   *os.File // the writable space; nil for a plain agent
+// Agent is a guest agent that has answered its boot message.
+type Agent struct {
+	Child     forkexec.Child
+	Stream    *net.UnixConn
+	Diagnosis *os.File // what it writes to stderr
+	Scratch   *os.File // the writable space; nil where the agent made none
 }
 
-// startAgent forks an agent by a script over its first descriptors, maps its
+// StartAgent forks an agent by a script over its first descriptors, maps its
 // users, tells it what to build and takes its answer. On error nothing of it is
 // left.
-func startAgent(ctx context.Context, spawn func(*forkexec.Script) (forkexec.Child, error), spec *bootspec.Spec,
+func StartAgent(ctx context.Context, spawn func(*forkexec.Script) (forkexec.Child, error), spec *bootspec.Spec,
 	script func(files []*os.File) (*forkexec.Script, error),
 	mapUsers func(ctx context.Context, pid int) error,
-) (*startedAgent, error) {
+) (*Agent, error) {
 	var cu cleanup.Stack
 	defer cu.Clean()
-	a := &startedAgent{}
-	stream, theirs, err := streamPair()
+	a := &Agent{}
+	stream, theirs, err := StreamPair()
 	if err != nil {
 		return nil, err
 	}
@@ -61,34 +61,34 @@ func startAgent(ctx context.Context, spawn func(*forkexec.Script) (forkexec.Chil
 	if err != nil {
 		return nil, err
 	}
-	if a.child, err = spawn(s); err != nil {
+	if a.Child, err = spawn(s); err != nil {
 		return nil, err
 	}
-	cu.Add(func() { a.child.Reap() })
-	a.stream, a.diagnosis = stream, diagnosis
-	if err := mapUsers(ctx, a.child.PID); err != nil {
+	cu.Add(func() { a.Child.Reap() })
+	a.Stream, a.Diagnosis = stream, diagnosis
+	if err := mapUsers(ctx, a.Child.PID); err != nil {
 		return nil, err
 	}
 	theirs.Close()
 	stderr.Close()
-	if err := a.converse(ctx, spec); err != nil {
+	if err := a.Converse(ctx, spec); err != nil {
 		return nil, err
 	}
 	cu.Release()
 	return a, nil
 }
 
-// converse sends the boot message and reads the answer: one line and, with
+// Converse sends the boot message and reads the answer: one line and, with
 // "ok", a descriptor of the writable space.
-func (a *startedAgent) converse(ctx context.Context, spec *bootspec.Spec) error {
-	deadline := time.Now().Add(bootTime)
+func (a *Agent) Converse(ctx context.Context, spec *bootspec.Spec) error {
+	deadline := time.Now().Add(BootTime)
 	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
 		deadline = d
 	}
-	if err := a.stream.SetDeadline(deadline); err != nil {
+	if err := a.Stream.SetDeadline(deadline); err != nil {
 		return err
 	}
-	stop := context.AfterFunc(ctx, func() { _ = a.stream.SetDeadline(time.Unix(1, 0)) })
+	stop := context.AfterFunc(ctx, func() { _ = a.Stream.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	body := spec.Marshal()
 	if len(body) > bootspec.MaxSize {
@@ -96,39 +96,39 @@ func (a *startedAgent) converse(ctx context.Context, spec *bootspec.Spec) error 
 			tranca.ErrInvalid, len(body), bootspec.MaxSize)
 	}
 	msg := binary.BigEndian.AppendUint32(make([]byte, 0, len(body)+4), uint32(len(body)))
-	if _, err := a.stream.Write(append(msg, body...)); err != nil {
+	if _, err := a.Stream.Write(append(msg, body...)); err != nil {
 		return a.bootError(ctx, err)
 	}
 	line := make([]byte, 2048)
 	oob := make([]byte, unix.CmsgSpace(4))
-	n, oobn, _, _, err := a.stream.ReadMsgUnix(line, oob)
+	n, oobn, _, _, err := a.Stream.ReadMsgUnix(line, oob)
 	if err != nil {
 		return a.bootError(ctx, err)
 	}
 	if answer, _, _ := strings.Cut(string(line[:n]), "\n"); answer != "ok" {
 		return bootFailure(answer)
 	}
-	if !spec.Plain {
-		if a.scratch, err = receivedFile(oob[:oobn]); err != nil {
+	if !spec.Plain && !spec.Contained {
+		if a.Scratch, err = receivedFile(oob[:oobn]); err != nil {
 			return err
 		}
 	}
 	if !stop() {
 		return context.Cause(ctx)
 	}
-	return a.stream.SetDeadline(time.Time{})
+	return a.Stream.SetDeadline(time.Time{})
 }
 
 // bootError adds what a dead agent said last.
-func (a *startedAgent) bootError(ctx context.Context, err error) error {
+func (a *Agent) bootError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) {
 		err = errors.New("the guest agent died")
 	}
-	_ = a.diagnosis.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
-	said, _ := io.ReadAll(io.LimitReader(a.diagnosis, 4096))
+	_ = a.Diagnosis.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
+	said, _ := io.ReadAll(io.LimitReader(a.Diagnosis, 4096))
 	if said = bytes.TrimSpace(said); len(said) > 0 {
 		return fmt.Errorf("guest agent did not boot: %w: %q", err, said)
 	}
@@ -159,16 +159,16 @@ func receivedFile(oob []byte) (*os.File, error) {
 	return os.NewFile(uintptr(fds[0]), "writable space"), nil
 }
 
-// refusal explains an error of building in terms of the host.
-func refusal(backend string, root bool, err error) error {
+// Refusal explains an error of building in terms of the host.
+func Refusal(backend string, root bool, err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, tranca.ErrInvalid) {
 		return err
 	}
 	return &tranca.RefusalError{Backend: backend, Unavailable: true, Problems: []tranca.Problem{explain(err, root)}}
 }
 
-// streamPair makes the byte stream: our end as a connection, theirs as a file.
-func streamPair() (*net.UnixConn, *os.File, error) {
+// StreamPair makes the byte stream: our end as a connection, theirs as a file.
+func StreamPair() (*net.UnixConn, *os.File, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, nil, os.NewSyscallError("socketpair", err)

@@ -1,4 +1,4 @@
-package process
+package confine
 
 import (
 	"context"
@@ -30,13 +30,13 @@ const firstLook = 10 * time.Millisecond
 // quietLooks is how many looks without a process put the watch to sleep.
 const quietLooks = 20
 
-// box is one booted sandbox: the [machine.Machine] of this backend.
-type box struct {
-	*allotment
+// Box is one booted sandbox: a [machine.Machine]. Its backend makes it by
+// [NewBox], gives it what it has made with Adopt and Attend, and starts its
+// watch with Watch; from then on it is safe for concurrent use.
+type Box struct {
+	*Allotment
 	stream      *net.UnixConn
-	agent       forkexec.Child
 	scratch     *os.File // nil once destroyed
-	diagnosis   *os.File // what the agent wrote to stderr
 	limits      tranca.Limits
 	countsCPU   bool // CPU time is counted by the group
 	boundsCPU   bool // the share of CPUs is enforced by the group
@@ -50,30 +50,71 @@ type box struct {
 	quiet    int  // looks without a process, of the watch alone
 	told     bool // limit was delivered since Begin
 	cpuSpent bool
-	agentPID int  // 0 once reaped
-	used     bool // a program was begun
+	procs    []process // outside of the code's group, or leading it; in the order in which they are killed
+	used     bool      // a program was begun
 
 	begun   chan struct{} // closed and replaced by Begin: wakes the watch
 	closing chan struct{}
-	end     *destruction
+	end     *Destruction
 	watch   sync.WaitGroup
 }
 
-var _ machine.Machine = (*box)(nil)
+// process is a child of this process that the sandbox stands on.
+type process struct {
+	name      string
+	child     forkexec.Child // its PID is 0 once it was reaped
+	diagnosis *os.File       // what it wrote to stderr
+}
 
-func (b *box) Stream() io.ReadWriteCloser        { return b.stream }
-func (b *box) Limit() <-chan tranca.Reason       { return b.limit }
-func (b *box) Enforcement() []tranca.Enforcement { return b.enforcement }
+var _ machine.Machine = (*Box)(nil)
+
+// NewBox makes a box of nothing but what was allotted to it.
+func NewBox(h *Host, l tranca.Limits, a *Allotment) *Box {
+	return &Box{
+		Allotment: a, limits: l,
+		countsCPU: h.Support.CPUTime.Held, boundsCPU: h.Support.CPU.Held,
+		limit:   make(chan tranca.Reason, 1),
+		begun:   make(chan struct{}),
+		closing: make(chan struct{}), end: NewDestruction(),
+		hit: map[tranca.LimitHit]bool{},
+	}
+}
+
+// Attend has the box kill and reap a process when it is destroyed, in the order
+// of the calls, and close what it wrote.
+func (b *Box) Attend(name string, c forkexec.Child, diagnosis *os.File) {
+	b.procs = append(b.procs, process{name, c, diagnosis})
+}
+
+// Adopt gives the box the stream to its agent, and its writable space.
+func (b *Box) Adopt(stream *net.UnixConn, scratch *os.File) { b.stream, b.scratch = stream, scratch }
+
+// Watch says what the box enforces and begins to watch it. The hook is called
+// when it has been destroyed; it may be nil.
+func (b *Box) Watch(e []tranca.Enforcement, closed func()) {
+	b.enforcement, b.closedHook = e, closed
+	b.watch.Add(1)
+	go b.run()
+}
+
+// Stream is that of [machine.Machine].
+func (b *Box) Stream() io.ReadWriteCloser { return b.stream }
+
+// Limit is that of [machine.Machine].
+func (b *Box) Limit() <-chan tranca.Reason { return b.limit }
+
+// Enforcement is that of [machine.Machine].
+func (b *Box) Enforcement() []tranca.Enforcement { return b.enforcement }
 
 // Begin gives the next program fresh counters. For the first one they are. The
 // clock of the CPU time goes on for what an earlier program has left alive.
-func (b *box) Begin(ctx context.Context) error {
+func (b *Box) Begin(ctx context.Context) error {
 	b.mu.Lock()
 	fresh := !b.used
 	b.used = true
 	b.mu.Unlock()
-	if b.group != nil && !fresh {
-		if err := b.group.Begin(); err != nil {
+	if b.Group != nil && !fresh {
+		if err := b.Group.Begin(); err != nil {
 			return fmt.Errorf("%w: reset counters: %w", tranca.ErrGone, err)
 		}
 	}
@@ -90,13 +131,13 @@ func (b *box) Begin(ctx context.Context) error {
 }
 
 // Observe reads the counters of the kernel, not the agent's word.
-func (b *box) Observe(ctx context.Context) (machine.Observation, error) {
+func (b *Box) Observe(ctx context.Context) (machine.Observation, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	o := machine.Observation{Usage: tranca.Usage{CPU: -1, MemoryPeak: -1, ProcessesPeak: -1}}
 	b.sampleSpace()
-	if b.group != nil {
-		s, err := b.group.Stats()
+	if b.Group != nil {
+		s, err := b.Group.Stats()
 		if err != nil {
 			return o, fmt.Errorf("%w: read counters: %w", tranca.ErrGone, err)
 		}
@@ -120,7 +161,7 @@ func (b *box) Observe(ctx context.Context) (machine.Observation, error) {
 }
 
 // sampleSpace notes whether the writable space is full. The caller holds mu.
-func (b *box) sampleSpace() {
+func (b *Box) sampleSpace() {
 	var st unix.Statfs_t
 	if b.scratch == nil || unix.Fstatfs(int(b.scratch.Fd()), &st) != nil {
 		return
@@ -137,11 +178,11 @@ func (b *box) sampleSpace() {
 
 // run watches what the kernel does not enforce by itself: the sum of CPU time,
 // the end of the whole tree after an OOM kill, and a full writable space.
-func (b *box) run() {
+func (b *Box) run() {
 	defer b.watch.Done()
 	var oom <-chan struct{}
-	if b.group != nil {
-		oom = b.group.OOM()
+	if b.Group != nil {
+		oom = b.Group.OOM()
 	}
 	timer := time.NewTimer(time.Millisecond)
 	defer timer.Stop()
@@ -172,14 +213,14 @@ func (b *box) run() {
 // look samples once and returns when to look again: at the earliest moment at
 // which the CPU time can be used up, or 0 when nothing has run for a while and
 // the next Begin will say when there is something to see.
-func (b *box) look() time.Duration {
+func (b *Box) look() time.Duration {
 	b.mu.Lock()
 	b.sampleSpace()
 	b.mu.Unlock()
-	if b.group == nil {
+	if b.Group == nil {
 		return sampleEvery
 	}
-	s, err := b.group.Stats()
+	s, err := b.Group.Stats()
 	if err != nil {
 		return sampleEvery
 	}
@@ -206,7 +247,7 @@ func (b *box) look() time.Duration {
 
 // pass tells that a limit was passed and kills the programs. It tells once for
 // each Begin.
-func (b *box) pass(r tranca.Reason) {
+func (b *Box) pass(r tranca.Reason) {
 	b.mu.Lock()
 	told := b.told
 	b.told = true
@@ -218,40 +259,54 @@ func (b *box) pass(r tranca.Reason) {
 		return
 	}
 	b.limit <- r
-	ctx, cancel := context.WithTimeout(context.Background(), killTime)
+	ctx, cancel := context.WithTimeout(context.Background(), KillTime)
 	defer cancel()
 	_ = b.Kill(ctx) // Close tries again, and reports
 }
 
 // Kill ends every program. Without a cgroup there is nothing out here by which
 // to find them all but the namespace, so the whole machine goes.
-func (b *box) Kill(ctx context.Context) error {
-	if b.group != nil {
-		return b.group.Kill(ctx)
+func (b *Box) Kill(ctx context.Context) error {
+	if b.Group != nil {
+		return b.Group.Kill(ctx)
 	}
 	return b.killAgent(ctx)
 }
 
 // KillsAgent is [machine.KillByAgent].
-func (b *box) KillsAgent() bool { return b.group == nil }
+func (b *Box) KillsAgent() bool { return b.Group == nil }
 
-// killAgent kills the first process of the outer pid namespace, and with it,
-// by the kernel, everything inside, and waits until all of it is dead.
-func (b *box) killAgent(ctx context.Context) error {
+// killAgent kills the processes that the sandbox stands on, the first of the
+// outer pid namespace among them, and with it, by the kernel, everything
+// inside. It waits until all of it is dead.
+func (b *Box) killAgent(ctx context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.agentPID == 0 {
-		return nil
+	b.signalAll()
+	for i := range b.procs {
+		p := &b.procs[i]
+		if p.child.PID == 0 {
+			continue
+		}
+		if err := awaitPIDFD(ctx, p.child.PIDFD); err != nil {
+			return fmt.Errorf("%s does not die: %w", p.name, err)
+		}
+		_, err := forkexec.Wait(p.child.PID)
+		p.child.PID = 0
+		if err != nil {
+			return err
+		}
 	}
-	if err := unix.PidfdSendSignal(b.agent.PIDFD, unix.SIGKILL, nil, 0); err != nil && err != unix.ESRCH {
-		return os.NewSyscallError("kill guest agent", err)
+	return nil
+}
+
+// signalAll kills the processes without waiting. The caller holds mu.
+func (b *Box) signalAll() {
+	for i := range b.procs {
+		if b.procs[i].child.PID != 0 {
+			_ = unix.PidfdSendSignal(b.procs[i].child.PIDFD, unix.SIGKILL, nil, 0) // what lives on is waited for in vain, and told
+		}
 	}
-	if err := awaitPIDFD(ctx, b.agent.PIDFD); err != nil {
-		return fmt.Errorf("guest agent does not die: %w", err)
-	}
-	_, err := forkexec.Wait(b.agentPID)
-	b.agentPID = 0
-	return err
 }
 
 // awaitPIDFD waits until the process has ended.
@@ -272,25 +327,26 @@ func awaitPIDFD(ctx context.Context, fd int) error {
 }
 
 // Close destroys the sandbox.
-func (b *box) Close(ctx context.Context) error {
-	return b.end.run(ctx, func() error {
+func (b *Box) Close(ctx context.Context) error {
+	return b.end.Run(ctx, func() error {
 		close(b.closing)
 		return b.destroy()
 	})
 }
 
-// destruction happens once, whoever asks for it and however long they wait.
-type destruction struct {
+// Destruction happens once, whoever asks for it and however long they wait.
+type Destruction struct {
 	once sync.Once
 	done chan struct{}
 	err  error
 }
 
-func newDestruction() *destruction { return &destruction{done: make(chan struct{})} }
+// NewDestruction makes one that has not begun.
+func NewDestruction() *Destruction { return &Destruction{done: make(chan struct{})} }
 
-// run begins the destruction, unless it has begun, and waits for its end. If
+// Run begins the destruction, unless it has begun, and waits for its end. If
 // ctx ends first the destruction goes on.
-func (d *destruction) run(ctx context.Context, destroy func() error) error {
+func (d *Destruction) Run(ctx context.Context, destroy func() error) error {
 	d.once.Do(func() {
 		go func() {
 			defer close(d.done)
@@ -307,36 +363,58 @@ func (d *destruction) run(ctx context.Context, destroy func() error) error {
 
 // letGo closes the descriptors. Who still asks for something finds none, rather
 // than those that got their numbers.
-func (b *box) letGo() error {
+func (b *Box) letGo() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	err := errors.Join(b.scratch.Close(), b.diagnosis.Close(), unix.Close(b.agent.PIDFD))
-	b.scratch, b.agent.PIDFD = nil, -1
-	return err
+	var errs []error
+	if b.scratch != nil {
+		errs = append(errs, b.scratch.Close())
+		b.scratch = nil
+	}
+	for i := range b.procs {
+		p := &b.procs[i]
+		errs = append(errs, p.diagnosis.Close(), unix.Close(p.child.PIDFD))
+	}
+	b.procs = nil
+	return errors.Join(errs...)
 }
 
 // destroy takes down in the order in which things depend on each other. It
 // goes on after an error, so that one fault leaves as little as possible.
-func (b *box) destroy() error {
+func (b *Box) destroy() error {
 	ctx, cancel := context.WithTimeout(context.Background(), destroyTime)
 	defer cancel()
 	var errs []error
 	// The code's group first: a tree that forks while its namespace is being
 	// killed outlives it by far. The agent can die meanwhile.
-	_ = unix.PidfdSendSignal(b.agent.PIDFD, unix.SIGKILL, nil, 0) // killAgent says what is wrong
-	if b.group != nil {
-		errs = append(errs, b.group.Kill(ctx))
+	b.mu.Lock()
+	b.signalAll()
+	b.mu.Unlock()
+	if b.Group != nil {
+		errs = append(errs, b.Group.Kill(ctx))
 		// That takes a third of the time that the agent needs to die.
 		b.watch.Wait()
-		b.group.Retire()
+		b.Group.Retire()
 	}
 	errs = append(errs, b.killAgent(ctx))
 	b.watch.Wait()
 	b.stream.Close()
-	errs = append(errs, b.giveBack())
+	errs = append(errs, b.GiveBack())
 	errs = append(errs, b.letGo())
 	if b.closedHook != nil {
 		b.closedHook()
 	}
 	return errors.Join(errs...)
+}
+
+// AwaitAll waits for the sandboxes of a backend.
+func AwaitAll(ctx context.Context, live *sync.WaitGroup, name string) error {
+	done := make(chan struct{})
+	go func() { live.Wait(); close(done) }()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("sandboxes of backend %s are still open: %w", name, context.Cause(ctx))
+	}
 }
