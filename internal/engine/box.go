@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"tranca"
@@ -43,13 +44,13 @@ func (e *Engine) notCreated(ctx, limited context.Context, p plan, err error) err
 		return errors.Join(context.Cause(limited), err)
 	}
 	if errors.Is(err, tranca.ErrRefused) {
-		e.probes.forget(p.backend)
+		e.probes.forget(p.backend, p.policy.Runtime)
 		again := plan{policy: p.policy, digest: p.digest}
 		if found := e.tryUse(ctx, &again, p.backend); found != nil {
 			return found
 		}
 		if errors.Is(err, tranca.ErrUnavailable) {
-			return e.unavailable(ctx, p.policy, p.backend, err)
+			return e.withWeaker(ctx, p.policy, unavailable(ctx, p.policy, p.backend, err))
 		}
 		return err
 	}
@@ -164,6 +165,7 @@ func (b *box) result(p plan) *tranca.Result {
 		Enforcement: b.statement,
 		Policy:      tranca.PolicyRef{Source: p.policy.Source, Digest: p.digest},
 		Limits:      p.policy.Limits,
+		Notes:       slices.Clone(b.plan.notes),
 	}
 }
 

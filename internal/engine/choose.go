@@ -18,6 +18,8 @@ type plan struct {
 	digest  string
 	backend tranca.Backend
 	level   tranca.Level
+	// notes are what the operator should know of that backend, in each result.
+	notes []string
 }
 
 // plan narrows the policy by the request and chooses a backend for what is
@@ -55,10 +57,10 @@ func (e *Engine) choose(ctx context.Context, p *plan) error {
 		return e.tryUse(ctx, p, b)
 	}
 	var first error
-	for _, b := range e.candidates(ctx, p.policy.Floor) {
-		err := e.tryUse(ctx, p, b)
-		var refused *tranca.RefusalError
-		if err == nil || !errors.As(err, &refused) {
+	line := e.candidates(ctx, p.policy)
+	for c := line.next(ctx, e, p.policy); c != nil; c = line.next(ctx, e, p.policy) {
+		err := use(ctx, p, c.backend, c.report, c.err)
+		if err == nil || !refused(err) {
 			return err
 		}
 		if first == nil {
@@ -66,66 +68,48 @@ func (e *Engine) choose(ctx context.Context, p *plan) error {
 		}
 	}
 	if first == nil {
-		first = e.nobody(ctx, p.policy)
+		first = e.nobody(p.policy)
 	}
-	return first
-}
-
-// candidates returns the backends that may be chosen, weakest first. Those
-// that say their level are judged by it; the others must be probed.
-func (e *Engine) candidates(ctx context.Context, floor tranca.Level) []tranca.Backend {
-	type ranked struct {
-		b     tranca.Backend
-		level tranca.Level
-	}
-	var all []ranked
-	for _, b := range e.cfg.Backends.All() {
-		level := statedLevel(b)
-		if level == 0 {
-			report, err := e.probes.get(ctx, b)
-			if err != nil {
-				level = tranca.LevelMicroVM // its refusal is worth telling, last
-			} else {
-				level = report.Level
-			}
-		}
-		if level > tranca.LevelSubprocess && level >= floor {
-			all = append(all, ranked{b, level})
-		}
-	}
-	slices.SortStableFunc(all, func(a, b ranked) int { return int(a.level) - int(b.level) })
-	out := make([]tranca.Backend, len(all))
-	for i, r := range all {
-		out[i] = r.b
-	}
-	return out
-}
-
-// statedLevel returns the level that a backend says without a probe, or 0.
-func statedLevel(b tranca.Backend) tranca.Level {
-	if l, ok := tranca.As[interface{ Level() tranca.Level }](b); ok {
-		return l.Level()
-	}
-	return 0
+	return e.withWeaker(ctx, p.policy, first)
 }
 
 // tryUse sets the plan's backend, or says why this one can't be used.
 func (e *Engine) tryUse(ctx context.Context, p *plan, b tranca.Backend) error {
-	report, err := e.probes.before(ctx, b)
+	report, err := e.probes.before(ctx, b, p.policy.Runtime)
+	return e.withWeaker(ctx, p.policy, use(ctx, p, b, report, err))
+}
+
+// use sets the plan's backend by what a probe of it said, or says why it can't
+// be used.
+func use(ctx context.Context, p *plan, b tranca.Backend, report tranca.Report, err error) error {
 	if err != nil {
-		return e.unavailable(ctx, p.policy, b, err)
+		return unavailable(ctx, p.policy, b, err)
 	}
 	if problems := policy.Check(p.policy, report); len(problems) > 0 {
-		return &tranca.RefusalError{
-			Backend: b.Name(), Problems: problems, Weaker: e.weaker(ctx, p.policy, b, problems),
-		}
+		return &tranca.RefusalError{Backend: b.Name(), Problems: problems}
 	}
-	p.backend, p.level = b, report.Level
+	p.backend, p.level, p.notes = b, report.Level, holes(report)
 	return nil
 }
 
+// holes says which known holes are open in what a backend is made of.
+func holes(r tranca.Report) []string {
+	var notes []string
+	for _, a := range r.Advisories {
+		if a.Patched == "" {
+			notes = append(notes, a.String())
+		}
+	}
+	return notes
+}
+
+func refused(err error) bool {
+	var r *tranca.RefusalError
+	return errors.As(err, &r)
+}
+
 // unavailable makes a refusal of a probe that failed.
-func (e *Engine) unavailable(ctx context.Context, p tranca.Policy, b tranca.Backend, err error) error {
+func unavailable(ctx context.Context, p tranca.Policy, b tranca.Backend, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -138,7 +122,6 @@ func (e *Engine) unavailable(ctx context.Context, p tranca.Policy, b tranca.Back
 			Item: tranca.ItemIsolation, Asked: policy.Asked(p, tranca.ItemIsolation), Missing: err.Error(),
 		}}
 	}
-	out.Weaker = e.weaker(ctx, p, b, nil)
 	return out
 }
 
@@ -162,71 +145,11 @@ func (e *Engine) names() string {
 }
 
 // nobody says that no backend reaches the floor.
-func (e *Engine) nobody(ctx context.Context, p tranca.Policy) error {
+func (e *Engine) nobody(p tranca.Policy) error {
 	return &tranca.RefusalError{
 		Problems: []tranca.Problem{{
 			Item: tranca.ItemIsolation, Asked: policy.Asked(p, tranca.ItemIsolation),
 			Missing: fmt.Sprintf("no backend here reaches it (there is: %s)", e.names()),
 		}},
-		Weaker: e.weaker(ctx, p, nil, nil),
 	}
-}
-
-// weaker returns the choices that would work where b does not: waiving what
-// is missing, if all of it can be waived, and each backend that a probe finds
-// usable. Only the operator can make such a choice; it is never made here.
-func (e *Engine) weaker(ctx context.Context, p tranca.Policy, b tranca.Backend, problems []tranca.Problem) []tranca.Alternative {
-	var out []tranca.Alternative
-	if flags, gives := waivers(problems); flags != "" {
-		out = append(out, tranca.Alternative{Choice: flags, GivesUp: gives})
-	}
-	for _, other := range e.cfg.Backends.All() {
-		if b != nil && other.Name() == b.Name() {
-			continue
-		}
-		report, err := e.probes.get(ctx, other)
-		if err != nil {
-			continue
-		}
-		asked := p.Clone()
-		asked.Backend, asked.Floor = other.Name(), min(p.Floor, report.Level)
-		if len(policy.Check(asked, report)) == 0 {
-			out = append(out, tranca.Alternative{
-				Choice: "--backend " + other.Name(), GivesUp: givesUp(report.Level, p.Floor),
-			})
-		}
-	}
-	return out
-}
-
-func waivers(problems []tranca.Problem) (flags, gives string) {
-	var f, g []string
-	for _, p := range problems {
-		if !p.Waivable {
-			return "", ""
-		}
-		f = append(f, "--waive "+string(p.Item))
-		g = append(g, string(p.Item))
-	}
-	if len(f) == 0 {
-		return "", ""
-	}
-	return strings.Join(f, " "), "nothing bounds " + strings.Join(g, ", ") + " any more, or only for each process"
-}
-
-// givesUp says what a level does not protect.
-func givesUp(level, floor tranca.Level) string {
-	switch level {
-	case tranca.LevelSubprocess:
-		return "it hides no files: the code reads what its user can read, sees the host's processes, and has no bound on the memory and processes of its whole tree; only for code that one almost trusts"
-	case tranca.LevelProcess, tranca.LevelContainer:
-		if level < floor {
-			return "the code uses the host's kernel: a hole in the kernel is a way out"
-		}
-	case tranca.LevelGVisor:
-		if level < floor {
-			return "a kernel in user space stands before the host's, and no hardware does"
-		}
-	}
-	return "nothing of what the policy asks"
 }

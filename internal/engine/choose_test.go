@@ -126,7 +126,7 @@ func TestRefusals(t *testing.T) {
 		"a name below the floor": {
 			[]tranca.Backend{level("low", tranca.LevelProcess), level("con", tranca.LevelContainer)},
 			func(p *tranca.Policy) { p.Backend, p.Floor = "low", tranca.LevelContainer },
-			tranca.ItemIsolation, "below the floor", []string{"--backend con"}, false,
+			tranca.ItemIsolation, "below the floor", []string{"--isolation process", "--backend con"}, false,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -154,6 +154,83 @@ func TestRefusals(t *testing.T) {
 			}
 			if refused.Unavailable != tc.unavailable {
 				t.Errorf("unavailable %t", refused.Unavailable)
+			}
+		})
+	}
+}
+
+// TestKnownHoles: a hole that is open is named in each result, or refused; one
+// that is patched is neither.
+func TestKnownHoles(t *testing.T) {
+	hole := tranca.Advisory{ID: "CVE-2024-21626", Component: "runc", Version: "1.1.5", FixedIn: "1.1.12"}
+	patched := hole
+	patched.Patched = "changelog"
+	for name, tc := range map[string]struct {
+		hole    tranca.Advisory
+		policy  tranca.Vulnerabilities
+		notes   int
+		refused bool
+	}{
+		"open":             {hole, tranca.VulnerabilitiesWarn, 1, false},
+		"open, refused":    {hole, tranca.VulnerabilitiesRefuse, 0, true},
+		"patched":          {patched, tranca.VulnerabilitiesWarn, 0, false},
+		"patched, refused": {patched, tranca.VulnerabilitiesRefuse, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := policy.Default()
+			p.KnownVulnerabilities = tc.policy
+			e := open(t, p, fake.New(fake.Options{Level: tranca.LevelGVisor, Advisories: []tranca.Advisory{tc.hole}}))
+			for range 2 {
+				res, err := e.Run(t.Context(), tranca.Request{Command: []string{"exit"}})
+				if errors.Is(err, tranca.ErrRefused) != tc.refused {
+					t.Fatal(err)
+				}
+				if err == nil && len(res.Notes) != tc.notes {
+					t.Errorf("notes %q", res.Notes)
+				}
+				if tc.notes > 0 && !strings.Contains(res.Notes[0], "runc 1.1.5 has the known hole CVE-2024-21626, mended in 1.1.12") {
+					t.Errorf("notes %q", res.Notes)
+				}
+				if tc.refused && !strings.Contains(err.Error(), hole.ID) {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
+
+// TestRuntimes: a runtime decides the level, and one that is named is the one
+// that is judged.
+func TestRuntimes(t *testing.T) {
+	for name, tc := range map[string]struct {
+		floor   tranca.Level
+		runtime string
+		want    string
+		level   tranca.Level
+		missing string
+	}{
+		"none named":      {tranca.LevelContainer, "", "container", tranca.LevelContainer, ""},
+		"above the floor": {tranca.LevelContainer, "runsc", "container", tranca.LevelGVisor, ""},
+		"at the floor":    {tranca.LevelGVisor, "runsc", "container", tranca.LevelGVisor, ""},
+		"below the floor": {tranca.LevelGVisor, "runc", "", 0, "backend container gives container, which is below the floor"},
+		"standard is too": {tranca.LevelGVisor, "", "vm", tranca.LevelMicroVM, ""},
+		"not there":       {tranca.LevelProcess, "kata", "", 0, "the engine has no runtime kata"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := policy.Default()
+			container := fake.NewContainer(fake.Options{Name: "container"},
+				map[string]tranca.Level{"runc": tranca.LevelContainer, "runsc": tranca.LevelGVisor}, "runc")
+			backends := []tranca.Backend{level("process", tranca.LevelProcess), container, level("vm", tranca.LevelMicroVM)}
+			p.Floor, p.Runtime = tc.floor, tc.runtime
+			res, err := open(t, p, backends...).Run(t.Context(), tranca.Request{Command: []string{"exit"}})
+			if tc.want == "" {
+				if !errors.Is(err, tranca.ErrRefused) || !strings.Contains(err.Error(), tc.missing) {
+					t.Fatal(err)
+				}
+				return
+			}
+			if err != nil || res.Backend != tc.want || res.Isolation != tc.level {
+				t.Fatalf("%+v, %v", res, err)
 			}
 		})
 	}

@@ -15,8 +15,12 @@ const failedFor = 10 * time.Second
 // probes keeps what each backend reported of this host.
 type probes struct {
 	mu    sync.Mutex
-	found map[string]*probe
+	found map[probed]*probe
 }
+
+// probed is what a report is about: a backend, by one of its runtimes where a
+// policy names one.
+type probed struct{ backend, runtime string }
 
 type probe struct {
 	turn   chan struct{} // holds a token while nobody probes
@@ -26,13 +30,22 @@ type probe struct {
 	err    error
 }
 
-func newProbes() *probes { return &probes{found: map[string]*probe{}} }
+func newProbes() *probes { return &probes{found: map[probed]*probe{}} }
 
 // get returns the report of a backend, from a probe that is kept until forget
 // is called, or for some seconds where it failed. Callers that come while one
-// probes wait for it.
-func (p *probes) get(ctx context.Context, b tranca.Backend) (tranca.Report, error) {
-	kept := p.of(b)
+// probes wait for it. A backend without runtimes is probed as if none was
+// named; its report says that it has none.
+func (p *probes) get(ctx context.Context, b tranca.Backend, runtime string) (tranca.Report, error) {
+	probe := b.Probe
+	if runtime != "" {
+		if r, ok := tranca.As[tranca.RuntimeProber](b); ok {
+			probe = func(ctx context.Context) (tranca.Report, error) { return r.ProbeRuntime(ctx, runtime) }
+		} else {
+			runtime = ""
+		}
+	}
+	kept := p.of(b, runtime)
 	select {
 	case kept.turn <- struct{}{}:
 	case <-ctx.Done():
@@ -42,7 +55,7 @@ func (p *probes) get(ctx context.Context, b tranca.Backend) (tranca.Report, erro
 	if kept.known && (kept.err == nil || time.Since(kept.at) < failedFor) {
 		return kept.report, kept.err
 	}
-	report, err := b.Probe(ctx)
+	report, err := probe(ctx)
 	if ctx.Err() != nil {
 		// The caller went away; that says nothing about the host.
 		return tranca.Report{}, context.Cause(ctx)
@@ -56,10 +69,13 @@ func (p *probes) get(ctx context.Context, b tranca.Backend) (tranca.Report, erro
 // before is get for a backend that is about to make a sandbox. What it found
 // when it was made does then, for the making is the trial: a probe would only
 // make it twice.
-func (p *probes) before(ctx context.Context, b tranca.Backend) (tranca.Report, error) {
+func (p *probes) before(ctx context.Context, b tranca.Backend, runtime string) (tranca.Report, error) {
+	if runtime != "" {
+		return p.get(ctx, b, runtime)
+	}
 	r, ok := tranca.As[tranca.Reporter](b)
 	if !ok {
-		return p.get(ctx, b)
+		return p.get(ctx, b, "")
 	}
 	report := withOwn(r.Report())
 	report.Backend = b.Name()
@@ -67,20 +83,21 @@ func (p *probes) before(ctx context.Context, b tranca.Backend) (tranca.Report, e
 }
 
 // forget makes the next get probe again.
-func (p *probes) forget(b tranca.Backend) {
-	kept := p.of(b)
+func (p *probes) forget(b tranca.Backend, runtime string) {
+	kept := p.of(b, runtime)
 	kept.turn <- struct{}{}
 	kept.known = false
 	<-kept.turn
 }
 
-func (p *probes) of(b tranca.Backend) *probe {
+func (p *probes) of(b tranca.Backend, runtime string) *probe {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	kept := p.found[b.Name()]
+	about := probed{b.Name(), runtime}
+	kept := p.found[about]
 	if kept == nil {
 		kept = &probe{turn: make(chan struct{}, 1)}
-		p.found[b.Name()] = kept
+		p.found[about] = kept
 	}
 	return kept
 }
@@ -90,7 +107,7 @@ func (p *probes) of(b tranca.Backend) *probe {
 // backend that can't run here at all, and nil for the others.
 func (e *Engine) Reports(ctx context.Context) (reports []tranca.Report, errs []error) {
 	for _, b := range e.cfg.Backends.All() {
-		report, err := e.probes.get(ctx, b)
+		report, err := e.probes.get(ctx, b, "")
 		report.Backend = b.Name()
 		reports, errs = append(reports, report), append(errs, err)
 	}

@@ -3,6 +3,7 @@ package fake
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -17,6 +18,11 @@ type Options struct {
 	Level tranca.Level
 	// Missing lists items that it says it does not hold.
 	Missing []tranca.Item
+	// Facts are added to those of its report. Without them it shows the host's
+	// tree and those of images.
+	Facts map[string]string
+	// Advisories are the known holes that it reports.
+	Advisories []tranca.Advisory
 	// ProbeErr, where set, is asked at each probe.
 	ProbeErr func() error
 	// CreateErr, where set, is asked at each creation.
@@ -74,7 +80,11 @@ func (b *Backend) Probe(ctx context.Context) (tranca.Report, error) {
 			return tranca.Report{}, err
 		}
 	}
-	r := tranca.Report{Backend: b.Name(), Level: b.opt.Level, Facts: map[string]string{"landlock ABI": "7"}}
+	r := tranca.Report{
+		Backend: b.Name(), Level: b.opt.Level, Advisories: slices.Clone(b.opt.Advisories),
+		Facts: map[string]string{"landlock ABI": "7", tranca.FactRoots: "host, image"},
+	}
+	maps.Copy(r.Facts, b.opt.Facts)
 	for _, item := range tranca.Items() {
 		g := tranca.Guarantee{Item: item, Held: true, Mechanism: "memory of the fake"}
 		if slices.Contains(b.opt.Missing, item) {
