@@ -1,8 +1,9 @@
 #!/bin/bash
-# Runs the compiled suite three times on this machine: as root, as a user with
-# subordinate ids and delegated cgroups, as a user with neither. Each run
-# declares what it provides (see internal/require). Used by test.sh on the host
-# and inside the VM. Must be root, in the module's root.
+# Runs the compiled suite several times on this machine: as root, as a user with
+# subordinate ids and delegated cgroups, as a user with neither; and where the
+# test engines run, as the user of the rootless one. Each run declares what it
+# provides (see internal/require). Used by test.sh on the host and inside the
+# VM. Must be root, in the module's root.
 #
 # usage: runs.sh TESTRUN BIN LOG PREFIX PARTS [testrun arguments...]
 #   PARTS  comma-separated parts of the host that every run here provides
@@ -140,8 +141,9 @@ as_user() {
 		[ "$user" != $sub ] || enter
 		exec setpriv --reuid="$user" --regid="$(id -g "$user")" --clear-groups --inh-caps=-all \
 			env -i HOME="$home" USER="$user" LANG=C.UTF-8 PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin \
-			TRANCA_PROVIDES="$provides" TRANCA_TEST_SCALE="${TRANCA_TEST_SCALE:-1}" "${env[@]}" \
-			"$stage/testrun" run -bin "$stage/testbin" -log "$stage/log" -name "$name" "$@"
+			TRANCA_PROVIDES="$provides" TRANCA_TEST_SCALE="${TRANCA_TEST_SCALE:-1}" \
+			TRANCA_TEST_SENTRY="$stage/tree/bin/tranca-sentry" "${env[@]}" \
+			"$stage/testrun" run -bin "$stage/testbin" -log "$stage/log" -name "$name" "${order[@]}" "$@"
 	) || status=1
 	mkdir -p "$log"
 	cp -r "$stage/log/$name" "$log/"
@@ -160,22 +162,40 @@ elif [ -n "$(cat /sys/fs/cgroup/cgroup.controllers 2>/dev/null)" ]; then
 	version=cgroup2
 fi
 
-# TRANCA_RUNS names the runs to do, all three where it is not set.
-wanted() { [[ " ${TRANCA_RUNS:-root sub plain} " == *" $1 "* ]]; }
+# TRANCA_RUNS names the runs to do, all where it is not set.
+wanted() { [[ " ${TRANCA_RUNS:-root sub plain podman} " == *" $1 "* ]]; }
+
+# Two packages at a time: most of them wait more than they work. What looks at
+# the whole host, or makes mounts in it, has it for itself.
+order=(
+	-jobs "${TRANCA_JOBS:-2}"
+	-first '/internal/(backend/[a-z]+|badinput|guest/host|server/whole|hostiletest|mcp|engine)$'
+	-alone '/(bench/hoststate|internal/backend/container)$'
+)
+# What is the same for every user is done by one alone, or, where rights matter
+# in a few tests, by root and one other.
+once='client|internal/(agentconfig|api|app/direct|archtest|backend/fake|guest/message|guest/wire|policy|server/openapi|terminal)'
+twice='internal/(engine|interpreter|server)'
 
 failed=0
 if wanted root; then
-	TRANCA_PROVIDES=root,cgroup,subids,$version,$parts \
-		"$testrun" run -bin "$bin" -log "$log" -name "${prefix}root" "$@" || failed=1
+	provides=root,cgroup,subids,$version,$parts
+	[ -z "${TRANCA_TEST_DOCKER:-}" ] || provides=$provides,docker,podman,engine-image
+	TRANCA_PROVIDES=$provides TRANCA_TEST_SENTRY=$PWD/bin/tranca-sentry \
+		"$testrun" run -bin "$bin" -log "$log" -name "${prefix}root" "${order[@]}" -without "^tranca/($once)$" "$@" || failed=1
 fi
-# What is the same for every user is not done a third time.
-same='^tranca/(client|internal/(agentconfig|api|app/direct|archtest|backend/fake|engine|guest/message|guest/wire|interpreter|policy|server|server/openapi|terminal))$'
 if wanted sub; then
 	as_user $sub "${prefix}sub" "unprivileged,cgroup,subids,$version,$parts" \
-		TRANCA_TEST_CGROUP="$(IFS=: && echo "${cgroups[*]}")" -- -without "$same" "$@" || failed=1
+		TRANCA_TEST_CGROUP="$(IFS=: && echo "${cgroups[*]}")" -- -without "^tranca/($once|$twice)$" "$@" || failed=1
 fi
 if wanted plain; then
 	as_user $plain "${prefix}plain" "unprivileged,no-subids,$parts" -- "$@" || failed=1
+fi
+# The user of the rootless engine (see engines.sh).
+if [ -n "${TRANCA_TEST_PODMAN_ROOTLESS:-}" ] && wanted podman; then
+	as_user tranca-test-podman "${prefix}podman" "unprivileged,podman-rootless,engine-image,$parts" \
+		TRANCA_TEST_PODMAN_ROOTLESS="$TRANCA_TEST_PODMAN_ROOTLESS" TRANCA_TEST_IMAGE="$TRANCA_TEST_IMAGE" -- \
+		-only '^tranca/internal/backend/container$' "$@" || failed=1
 fi
 leftovers || failed=1
 exit $failed

@@ -1,8 +1,9 @@
 #!/bin/bash
-# The whole suite. As root: three runs on this host (see runs.sh), the second
-# without what is the same for every user. As another
-# user: the one run that fits. With CI set also fuzzers, churn, the examples,
-# and the suite in a VM that has nothing but cgroup v2.
+# The whole suite. As root: three runs on this host (see runs.sh), each without
+# what is the same for every user and done by another. As another user: the one
+# run that fits. With CI set also the container engines, fuzzers, churn, the
+# examples, and the suite in a VM that has nothing but cgroup v2. It ends with a
+# table of what each step took.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -10,7 +11,8 @@ bin=$PWD/.cache/testbin
 log=$PWD/.cache/testlog
 ci=${CI:-}
 failed=0
-step() { echo "# $(date +%H:%M:%S) $*"; }
+
+. scripts/steps.sh
 
 # parts prints what this host has for every user.
 parts() {
@@ -19,6 +21,7 @@ parts() {
 		! command -v $program >/dev/null || list=$list,$program
 	done
 	[ -z "$ci" ] || list=$list,git,gcc,node,perl,ruby,bash,landlock
+	[ ! -x bin/tranca-sentry ] || list=$list,gvisor
 	echo "${list#,}"
 }
 
@@ -34,57 +37,87 @@ own_parts() {
 	echo "$list,$(parts)"
 }
 
-if [ -n "$ci" ]; then
-	step "what only CI installs"
-	scripts/setup.sh --ci
-	scripts/mcp-clients.sh || failed=1
-	scripts/schemathesis.sh || failed=1
-fi
+# installs gets what only CI has. The packages come first, for the rest is
+# installed by them.
+installs() {
+	local status=0 pids=() pid what
+	scripts/setup.sh --ci || return 1
+	for what in mcp-clients schemathesis engine-image; do
+		scripts/$what.sh >&2 &
+		pids+=($!)
+	done
+	for pid in "${pids[@]}"; do wait "$pid" || status=1; done
+	return $status
+}
 
-step "compile"
+# compile leaves .cache/bin/testrun and the suite's binaries.
+compile() {
+	mkdir -p .cache/bin &&
+		go build -o .cache/bin/testrun ./scripts/testrun &&
+		.cache/bin/testrun build -o "$bin" ./...
+}
+
+# engines starts those of the tests, if they don't run already.
+engines() {
+	if ! scripts/engines.sh status 2>/dev/null; then
+		at_end 'scripts/engines.sh stop'
+		TRANCA_SENTRY_REQUIRED=1 scripts/engines.sh start || return 1
+	fi
+	eval "$(scripts/engines.sh env)"
+}
+
+# in_vm boots twice: what is scaled for software emulation takes an hour in
+# full (make test-vm).
+in_vm() {
+	local status=0
+	scripts/vm.sh -runs root -only '^tranca/internal/linux/cgroup$' || status=1
+	scripts/vm.sh -runs root -only '^tranca/internal/backend/process$' \
+		-run '^TestProcess$/^(Exit|Enforcement|Limits|Kill|Usage|NothingLeft)' || status=1
+	return $status
+}
+
 rm -rf "$log"
-mkdir -p "$log" .cache/bin
-go build -o .cache/bin/testrun ./scripts/testrun
-.cache/bin/testrun build -o "$bin" ./...
-
+mkdir -p "$log"
 # What no run here provides: the VM's parts, and what setup.sh installs in CI
 # alone. In CI nothing may be missing.
 absent=cgroup1,cgroup2,systemd,perl,node,ruby,gcc,git,mcp-python,mcp-inspector,schemathesis,ia32,pty
+absent=$absent,gvisor,docker,podman,podman-rootless,engine-image
+[ -z "$ci" ] || beside "what only CI installs" installs
+step "compile" compile
+[ $failed = 0 ] || exit 1
+if [ -n "$ci" ]; then
+	gather
+	step "container engines" engines
+	absent=systemd # only test-vm has it
+fi
+
 if [ "$(id -u)" = 0 ]; then
-	step "three runs on this host"
-	PATH=$PATH:/usr/sbin:/sbin scripts/runs.sh .cache/bin/testrun "$bin" "$log" "" "$(parts)" || failed=1
+	PATH=$PATH:/usr/sbin:/sbin step "three runs on this host" \
+		scripts/runs.sh .cache/bin/testrun "$bin" "$log" "" "$(parts)"
 else
-	step "one run, as $(id -un)"
 	absent=$absent,root,cgroup,subids,no-subids,python3,bwrap,process,landlock,newuidmap,subid-files,usermod
-	TRANCA_PROVIDES=$(own_parts) .cache/bin/testrun run -bin "$bin" -log "$log" -name own || failed=1
+	TRANCA_PROVIDES=$(own_parts) step "one run, as $(id -un)" \
+		.cache/bin/testrun run -bin "$bin" -log "$log" -name own
 fi
 
 if [ -n "$ci" ]; then
-	absent=systemd # only test-vm has it
-	# The whole suite takes an hour there, in software: `make test-vm`.
-	step "control groups and the core of conformance in a VM with pure cgroup v2"
-	scripts/vm.sh -runs root -only '^tranca/internal/linux/cgroup$' || failed=1
-	scripts/vm.sh -runs root -only '^tranca/internal/backend/process$' \
-		-run '^TestProcess$/^(Exit|Enforcement|Limits|Kill|Usage|NothingLeft)' || failed=1
-	step "fuzzers: 60 s for policies, the guest's stream and results, 5 s for the others"
-	scripts/fuzz.sh 60s 'policy FuzzParse$|guest/wire|\. Fuzz' 5s || failed=1
-	step "a tenth of churn"
-	go run ./bench/cmd/churn -sandboxes 100 -kills 2 || failed=1
-	step "a minute of soak"
-	go run ./bench/cmd/soak -for 1m -kills 2 || failed=1
-	step "the examples"
-	scripts/examples.sh || failed=1
-	step "the Python package"
-	scripts/sdk-python.sh || failed=1
-	step "a release for both architectures"
-	scripts/dist.sh || failed=1
+	# These two look at the whole host: nothing beside them.
+	step "a tenth of churn" go run ./bench/cmd/churn -sandboxes 100 -kills 2
+	step "a minute of soak" go run ./bench/cmd/soak -for 1m -kills 2
+	# The VM mostly waits for one emulated core.
+	beside "control groups and the core of conformance in a VM with pure cgroup v2" in_vm
+	step "fuzzers: 60 s for policies, the guest's stream and results, 5 s for the others" \
+		scripts/fuzz.sh 60s 'policy FuzzParse$|guest/wire|\. Fuzz' 5s
+	step "the examples" scripts/examples.sh
+	step "the Python package" scripts/sdk-python.sh
+	step "a release for every system" scripts/dist.sh
+	gather
 fi
 
-step "what no run provided for"
-.cache/bin/testrun check -log "$log" -absent "$absent" || failed=1
-
+step "what no run provided for" .cache/bin/testrun check -log "$log" -absent "$absent"
+table
 if [ $failed != 0 ]; then
 	echo FAIL
 	exit 1
 fi
-step "all passed"
+echo "# all passed"

@@ -4,6 +4,7 @@
 //
 //	testrun build -o DIR [PACKAGE...]
 //	testrun run   -bin DIR -log DIR -name RUN [-only REGEXP] [-without REGEXP] [-run TESTS]
+//	              [-jobs N] [-first REGEXP] [-alone REGEXP]
 //	testrun check -log DIR [-absent PART,...]
 package main
 

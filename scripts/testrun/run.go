@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -21,7 +22,9 @@ type settings struct {
 	bin, log, name string
 	tests          string // which tests, for -test.run
 	only, without  *regexp.Regexp
+	alone, first   *regexp.Regexp
 	timeout        time.Duration
+	jobs           int
 	each           bool // tell the end of each test as it comes
 }
 
@@ -34,19 +37,18 @@ func parseRun(args []string) (settings, error) {
 	flags.DurationVar(&s.timeout, "timeout", 15*time.Minute, "for one package")
 	flags.BoolVar(&s.each, "each", false, "print a line for each test as it ends")
 	flags.StringVar(&s.tests, "run", "", "only tests that match")
-	only := flags.String("only", "", "only packages that match")
-	without := flags.String("without", "^$", "no packages that match")
+	flags.IntVar(&s.jobs, "jobs", 1, "how many packages at a time")
+	patterns(flags, map[string]**regexp.Regexp{
+		"only": &s.only, "without": &s.without, "alone": &s.alone, "first": &s.first,
+	})
 	flags.Parse(args)
 	if s.name == "" {
 		return s, fmt.Errorf("run: -name is missing")
 	}
+	if s.jobs < 1 {
+		return s, fmt.Errorf("run: -jobs %d: want 1 or more", s.jobs)
+	}
 	var err error
-	if s.only, err = regexp.Compile(*only); err != nil {
-		return s, err
-	}
-	if s.without, err = regexp.Compile(*without); err != nil {
-		return s, err
-	}
 	if s.bin, err = filepath.Abs(s.bin); err != nil {
 		return s, err
 	}
@@ -56,8 +58,29 @@ func parseRun(args []string) (settings, error) {
 	return s, os.MkdirAll(s.log, 0o755)
 }
 
-// run runs the compiled packages one after the other: several of them measure
-// what is left on the host, which another one's sandboxes would disturb.
+// patterns adds the flags that choose packages. The default matches nothing,
+// and everything for -only.
+func patterns(flags *flag.FlagSet, into map[string]**regexp.Regexp) {
+	usage := map[string]string{
+		"only":    "only packages that match",
+		"without": "no packages that match",
+		"alone":   "packages that run with no other beside them, after the rest",
+		"first":   "packages to start with: those that take long",
+	}
+	for name, to := range into {
+		*to = regexp.MustCompile(`^$`)
+		if name == "only" {
+			*to = regexp.MustCompile("")
+		}
+		flags.Func(name, usage[name], func(text string) (err error) {
+			*to, err = regexp.Compile(text)
+			return err
+		})
+	}
+}
+
+// run runs the compiled packages, as many at a time as -jobs says. Those that
+// look at the whole host, or measure time, are named by -alone.
 func run(args []string) error {
 	s, err := parseRun(args)
 	if err != nil {
@@ -72,18 +95,11 @@ func run(args []string) error {
 		return err
 	}
 	fmt.Printf("# run %s: user id %d, provides %q\n", s.name, os.Geteuid(), os.Getenv("TRANCA_PROVIDES"))
-	var sum tally
-	var failed []string
-	for _, p := range suites {
-		if !s.only.MatchString(p.Package) || s.without.MatchString(p.Package) {
-			continue
-		}
-		ok, one := runOne(s, p)
-		sum.add(one)
-		if !ok {
-			failed = append(failed, p.Package)
-		}
-	}
+	beside, alone := order(s, suites)
+	sum, failed := runAll(s, beside, s.jobs)
+	sumAlone, failedAlone := runAll(s, alone, 1)
+	sum.add(sumAlone)
+	failed = append(failed, failedAlone...)
 	fmt.Printf("# run %s: %d passed, %d failed, %d skipped\n", s.name, sum.passed, sum.failed, sum.skipped)
 	if len(failed) > 0 {
 		fmt.Println("FAIL")
@@ -95,7 +111,53 @@ func run(args []string) error {
 	return nil
 }
 
-func runOne(s settings, p suite) (bool, tally) {
+// order splits the wanted packages into those that may run beside each other,
+// long ones first, and those that must not.
+func order(s settings, suites []suite) (beside, alone []suite) {
+	var later []suite
+	for _, p := range suites {
+		switch {
+		case !s.only.MatchString(p.Package) || s.without.MatchString(p.Package):
+		case s.alone.MatchString(p.Package):
+			alone = append(alone, p)
+		case s.first.MatchString(p.Package):
+			beside = append(beside, p)
+		default:
+			later = append(later, p)
+		}
+	}
+	return append(beside, later...), alone
+}
+
+// runAll runs packages, so many at a time, and returns those that failed.
+func runAll(s settings, suites []suite, jobs int) (sum tally, failed []string) {
+	work := make(chan suite)
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for range jobs {
+		wg.Go(func() {
+			for p := range work {
+				ok, one, report := runOne(s, p)
+				mu.Lock()
+				fmt.Print(report)
+				sum.add(one)
+				if !ok {
+					failed = append(failed, p.Package)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	for _, p := range suites {
+		work <- p
+	}
+	close(work)
+	wg.Wait()
+	return sum, failed
+}
+
+// runOne runs one package and returns what there is to print of it.
+func runOne(s settings, p suite) (bool, tally, string) {
 	base := filepath.Join(s.log, strings.TrimSuffix(p.Binary, ".test"))
 	cmd := exec.Command(filepath.Join(s.bin, p.Binary),
 		"-test.v", "-test.paniconexit0", "-test.run="+s.tests, "-test.timeout="+s.timeout.String())
@@ -124,14 +186,21 @@ func runOne(s settings, p suite) (bool, tally) {
 		err = werr
 	}
 	t := count(out.Bytes())
+	end := fmt.Sprintf("%s\t%.3fs\t(%.1fs of CPU)\n", p.Package, took, cpu(cmd))
 	if err != nil {
-		printFailure(out.Bytes())
-		fmt.Printf("%v (whole output: %s/%s.log among the logs)\nFAIL\t%s\t%.3fs\n",
-			err, s.name, filepath.Base(base), p.Package, took)
-		return false, t
+		return false, t, fmt.Sprintf("%s%v (whole output: %s/%s.log among the logs)\nFAIL\t%s",
+			failure(out.Bytes()), err, s.name, filepath.Base(base), end)
 	}
-	fmt.Printf("ok  \t%s\t%.3fs\n", p.Package, took)
-	return true, t
+	return true, t, "ok  \t" + end
+}
+
+// cpu returns the seconds of CPU that a package and what it waited for took:
+// where they are far fewer than its time, it only waits.
+func cpu(cmd *exec.Cmd) float64 {
+	if cmd.ProcessState == nil {
+		return 0
+	}
+	return (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()
 }
 
 // ends prints the lines that tell the end of a test or of one right below it.
@@ -175,14 +244,16 @@ func count(out []byte) tally {
 	return t
 }
 
-// printFailure prints a package's output without what passed.
-func printFailure(out []byte) {
+// failure returns a package's output without what passed.
+func failure(out []byte) string {
+	var b strings.Builder
 	sc := bufio.NewScanner(bytes.NewReader(out))
 	sc.Buffer(nil, 1<<20)
 	for sc.Scan() {
 		line := strings.TrimLeft(sc.Text(), " ")
 		if !strings.HasPrefix(line, "=== ") && !strings.HasPrefix(line, "--- PASS") {
-			fmt.Println(sc.Text())
+			b.WriteString(sc.Text() + "\n")
 		}
 	}
+	return b.String()
 }

@@ -74,7 +74,7 @@ func (o *options) shell() string {
 	if o.base != "" {
 		script = "bash scripts/run-systemd.sh /tranca/testrun /tranca/testbin /tranca/log"
 	}
-	return `export TRANCA_TEST_SCALE=20 TRANCA_RUNS='` + o.runs + `'
+	return `export TRANCA_TEST_SCALE=20 TRANCA_JOBS=1 TRANCA_RUNS='` + o.runs + `'
 cd /tranca/tree
 ` + script + ` -each -timeout 20m -only '` + o.only + `'` + run + `
 status=$?
