@@ -255,7 +255,7 @@ func testListHuge(s *suite) {
 		p.Limits.Disk.Inodes = 120_000
 		p.Limits.Memory = 1 << 30
 	})
-	b.must("inodes", "100500")
+	b.must("names", "100500")
 	s.returns("listing a huge folder", func() {
 		_, err := b.Files().List(s.context(), ".", 1)
 		s.class("a folder of 100,500 entries", err, tranca.ErrInvalid)

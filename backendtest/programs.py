@@ -91,6 +91,15 @@ def p_fill(name, n):
     except OSError:
         return say('refused')
     say('ok')
+def p_names(n):
+    # Links, for a new inode takes ten times as long on a disk. A file has a
+    # bounded number of them.
+    for i in range(int(n)):
+        if i % 30000 == 0:
+            first = 'name-%d' % i
+            open(first, 'w').close()
+        else:
+            os.link(first, 'name-%d' % i)
 def p_inodes(n):
     made = 0
     try:

@@ -40,6 +40,7 @@ var programs = map[string]func(p *proc, args []string) int{
 	"flood":  flood,
 	"fill":   fill,
 	"inodes": inodes,
+	"names":  inodes,
 	"opens":  opens,
 	"fifo":   special(tranca.FileOther),
 	"link":   special(tranca.FileSymlink),
