@@ -12,10 +12,11 @@ export GOFLAGS = -trimpath -buildvcs=false
 export LDFLAGS = -s -w -X tranca/internal/cli.Version=$(VERSION)
 
 GUEST = internal/guest/image/bin/tranca-guest-$(GOARCH)
+SENTRY = bin/tranca-sentry
 
-.PHONY: build guest demo test test-vm lint race bench fuzz churn soak dist clean help setup setup-test
+.PHONY: build guest sentry demo test test-vm engines engines-stop setup-engines lint race bench fuzz churn soak dist clean help setup setup-test
 
-build: guest ## build bin/tranca, one static file
+build: guest sentry ## build bin/tranca, one static file
 	$(GO) build -ldflags '$(LDFLAGS)' -o bin/tranca ./cmd/tranca
 
 # The guest agent is embedded into tranca, so it comes first, and alone: one of
@@ -24,6 +25,12 @@ guest:
 	@mkdir -p $(dir $(GUEST))
 	@find $(dir $(GUEST)) -name 'tranca-guest-*' ! -name $(notdir $(GUEST)) -delete
 	GOARCH=$(GOARCH) $(GO) build -ldflags '-s -w' -o $(GUEST) ./cmd/tranca-guest
+
+# gVisor is a program of its own: linking it would cost every start of tranca.
+# There is none of it for other systems than Linux.
+sentry:
+	@[ ! -e cmd/tranca-sentry ] || \
+		GOOS=linux GOARCH=$(GOARCH) $(GO) build -ldflags '-s -w' -o $(SENTRY) ./cmd/tranca-sentry
 
 setup: ## install the Debian packages that the demo needs (as root)
 	scripts/setup.sh
@@ -41,6 +48,16 @@ test-vm: setup-test build ## all that needs another kernel or systemd, in a VM (
 	mkdir -p .cache/bin && go build -o .cache/bin/testrun ./scripts/testrun
 	.cache/bin/testrun build -o .cache/testbin ./...
 	scripts/test-vm.sh
+
+engines: setup-engines build ## a Docker Engine and two Podmans for tests, until engines-stop (as root)
+	scripts/engines.sh start
+	scripts/engines.sh env
+
+engines-stop:
+	scripts/engines.sh stop
+
+setup-engines:
+	scripts/setup.sh --engines
 
 lint: ## golangci-lint with the linters of .golangci.yml
 	scripts/lint.sh

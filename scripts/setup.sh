@@ -2,9 +2,10 @@
 # Installs the Debian packages that demo and tests use. As another user than
 # root it only names the command: tranca never calls sudo.
 #
-# usage: setup.sh [--test|--ci|--vm]
+# usage: setup.sh [--test|--ci|--engines|--vm]
 #   what the demo needs; with --test also what the suite needs, with --ci what
-#   each single test needs, with --vm what the virtual machine needs
+#   each single test needs, with --engines what the container engines need, with
+#   --vm what the virtual machine needs
 set -eu
 
 # Each is "program:package". A path is a path; a name is looked up.
@@ -21,10 +22,12 @@ case ${1:-} in
 	# that its filter must let through, and what the MCP clients come with.
 	needs+=(perl:perl node:nodejs ruby:ruby gcc:gcc /usr/include/stdio.h:libc6-dev npm:npm)
 	python3 -c 'import ensurepip' 2>/dev/null || needs+=(no:python3-venv)
+	;;&
+--ci | --engines)
 	# The engines of scripts/engines.sh, and what their image is made by.
 	needs+=(
 		dockerd:docker.io /usr/bin/docker:docker.io runc:runc /usr/bin/podman:podman
-		mmdebstrap:mmdebstrap curl:curl
+		newuidmap:uidmap setpriv:util-linux useradd:passwd mmdebstrap:mmdebstrap curl:curl
 	)
 	;;
 --vm)
