@@ -1,0 +1,201 @@
+//go:build linux
+
+package sameresult
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"tranca"
+	"tranca/internal/app"
+	"tranca/internal/policy"
+	"tranca/internal/require"
+)
+
+var update = flag.Bool("update", false, "write what the process backend gives as the golden file")
+
+const golden = "testdata/golden.txtar"
+
+// common is the policy of all programs, but for its backend.
+func common() tranca.Policy {
+	p := policy.Default()
+	p.Floor = tranca.LevelProcess
+	l := &p.Limits
+	l.Wall, l.CPUTime, l.MilliCPUs = 30*time.Second, 20*time.Second, 2000
+	l.Memory, l.Processes, l.OpenFiles, l.FileSize = memory, 32, 64, 2<<20
+	l.Disk.Size, l.Disk.Inodes = 8<<20, 1000
+	l.Output.Size = output
+	return p
+}
+
+// TestProcess holds the process backend against the golden file, which it is
+// written by.
+func TestProcess(t *testing.T) {
+	require.Root(t)
+	same(t, func(p *tranca.Policy) { p.Backend = "process" })
+}
+
+// same runs all programs on one backend.
+func same(t *testing.T, backend func(*tranca.Policy)) {
+	want := map[string]string{}
+	if archive, err := txtar.ParseFile(golden); err == nil {
+		for _, f := range archive.Files {
+			want[f.Name] = string(f.Data)
+		}
+	} else if !*update {
+		t.Fatal(err)
+	}
+	got := txtar.Archive{Comment: []byte("What an agent is told of each program, on every backend.\n" +
+		"go test ./internal/sameresult -run TestProcess -update writes it anew.\n")}
+	seen := map[string]bool{}
+	for _, p := range programs() {
+		if seen[p.name] {
+			t.Fatalf("two programs are called %s", p.name)
+		}
+		seen[p.name] = true
+		t.Run(p.name, func(t *testing.T) {
+			text := p.told(t, backend)
+			got.Files = append(got.Files, txtar.File{Name: p.name, Data: []byte(text)})
+			if diff := cmp.Diff(want[p.name], text); diff != "" && !*update {
+				t.Errorf("(-golden +here):\n%s", diff)
+			}
+		})
+	}
+	if *update && !t.Failed() {
+		if err := os.WriteFile(golden, txtar.Format(&got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name := range want {
+		if !seen[name] && !*update {
+			t.Errorf("the golden file has %s, and there is no such program", name)
+		}
+	}
+}
+
+// told runs the program and returns what there is to compare.
+func (p program) told(t *testing.T, backend func(*tranca.Policy)) string {
+	t.Helper()
+	in := common()
+	backend(&in)
+	if p.policy != nil {
+		p.policy(&in)
+	}
+	if p.shared != "" {
+		in.Mounts = []tranca.Mount{share(t, p.shared)}
+	}
+	e, err := app.Engine(in, slog.New(slog.DiscardHandler), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := e.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}()
+	ctx := t.Context()
+	if p.cancel > 0 {
+		limited, cancel := context.WithCancel(ctx)
+		defer cancel()
+		ctx = limited
+		defer time.AfterFunc(p.cancel, cancel).Stop()
+	}
+	req := tranca.Request{
+		Code: p.code, Language: p.language, Command: p.command, Args: p.args, Narrow: p.narrow,
+		Stdin: strings.NewReader(p.stdin),
+	}
+	res, err := e.Run(ctx, req)
+	if err != nil {
+		return failed(t, err)
+	}
+	if res.Backend != in.Backend {
+		t.Fatalf("backend %s ran it", res.Backend)
+	}
+	for _, note := range res.Notes {
+		t.Log("note:", note)
+	}
+	return p.describe(t, res)
+}
+
+// share makes a folder with a few files, and shows it.
+func share(t *testing.T, mode string) tranca.Mount {
+	t.Helper()
+	source := t.TempDir()
+	for name, text := range map[string]string{
+		"old": "old", "gone": "gone", ".git/hooks/pre-commit": "hook", ".git/config": "config", "secret/key": "key",
+	} {
+		path := filepath.Join(source, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m, err := policy.ParseMount(source + ":/shared:" + mode)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Deny = []string{"secret"}
+	return m
+}
+
+// failed says of what class an error is. It has no view: nothing has run.
+func failed(t *testing.T, err error) string {
+	t.Helper()
+	for _, class := range []error{tranca.ErrNotFound, tranca.ErrInvalid, tranca.ErrRefused} {
+		if errors.Is(err, class) {
+			return "error: " + class.Error() + "\n"
+		}
+	}
+	t.Fatal(err)
+	return ""
+}
+
+// describe writes the agent's view, with output that is long by its digest, and
+// what the operator is told of the end.
+func (p program) describe(t *testing.T, res *tranca.Result) string {
+	t.Helper()
+	v := res.AgentView()
+	if p.trace {
+		v.Stderr = lastLine(v.Stderr)
+	}
+	v.Stdout, v.Stderr = short(v.Stdout), short(v.Stderr)
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	for _, part := range []any{v, res.Exit, res.LimitsHit} {
+		if err := enc.Encode(part); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b.String()
+}
+
+func lastLine(s string) string {
+	s = strings.TrimRight(s, "\n")
+	return s[strings.LastIndexByte(s, '\n')+1:]
+}
+
+func short(s string) string {
+	const most = 200
+	if len(s) <= most {
+		return s
+	}
+	return fmt.Sprintf("%d bytes, %q..., sha256 %x", len(s), s[:20], sha256.Sum256([]byte(s)))
+}
