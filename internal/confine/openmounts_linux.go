@@ -88,7 +88,8 @@ func (h *Host) openMounts(pl *Plan, a *Allotment, cu *cleanup.Stack) error {
 			return err
 		}
 		if h.Root {
-			t, err := h.cloneMapped(pm, src, a)
+			uid, gid := a.CodeIDs()
+			t, err := cloneMapped(h.Backend, pm, src, uid, gid)
 			if err != nil {
 				return err
 			}
@@ -105,14 +106,13 @@ func (h *Host) openMounts(pl *Plan, a *Allotment, cu *cleanup.Stack) error {
 // cloneMapped clones a mount whose owner appears inside as the code's user, so
 // that the code can use what the operator mounted, and files that it makes
 // belong to that owner outside.
-func (h *Host) cloneMapped(pm *tranca.Mount, src source, a *Allotment) (mount.Tree, error) {
+func cloneMapped(backend string, pm *tranca.Mount, src source, uid, gid uint32) (mount.Tree, error) {
 	// With what the host has mounted below: without it the code would see what
 	// that covers.
 	t, err := mount.Clone(src.fd, "", true)
 	if err != nil {
 		return t, fmt.Errorf("mount %s: %w", pm.Source, err)
 	}
-	uid, gid := a.CodeIDs()
 	ns, err := userNamespace([]IDMap{{src.owner, uid}}, []IDMap{{src.group, gid}})
 	if err != nil {
 		t.Close()
@@ -122,7 +122,7 @@ func (h *Host) cloneMapped(pm *tranca.Mount, src source, a *Allotment) (mount.Tr
 	err = t.MapIDs(int(ns.Fd()))
 	if err != nil && (pm.Writable || !errors.Is(err, unix.EINVAL)) {
 		t.Close()
-		return t, &tranca.RefusalError{Backend: h.Backend, Problems: []tranca.Problem{{
+		return t, &tranca.RefusalError{Backend: backend, Problems: []tranca.Problem{{
 			Item: tranca.ItemMounts, Asked: "mount " + pm.Source + " with its owner mapped to the code's user",
 			Missing: "the file system there can't map owners (" + err.Error() + ")",
 			Mend:    "mount a folder of ext4, xfs, btrfs or tmpfs, or read-only",

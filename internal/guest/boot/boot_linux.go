@@ -244,7 +244,7 @@ func remaining(spec *bootspec.Spec) uint64 {
 // bornInGroup reports whether programs start in a cgroup of version 2. The
 // kernel then wants that the namespace of their parent holds both its group
 // and theirs, so that theirs can't be made ahead.
-func bornInGroup(spec *bootspec.Spec) bool { return spec.CodeCgroupFD != 0 }
+func bornInGroup(spec *bootspec.Spec) bool { return spec.CodeCgroupFD != 0 && !spec.Contained }
 
 // openGroups gets the ways into the code's cgroup that only the agent can open,
 // while the host's tree is still in sight.

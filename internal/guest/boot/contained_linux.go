@@ -11,6 +11,7 @@ import (
 
 	"tranca/internal/guest/bootspec"
 	"tranca/internal/linux/forkexec"
+	"tranca/internal/linux/landlock"
 	"tranca/internal/linux/mount"
 	"tranca/internal/linux/netns"
 )
@@ -31,20 +32,66 @@ func enterContained(spec *bootspec.Spec) (*launcher, mount.Tree, error) {
 			return nil, none, os.NewSyscallError("sethostname", err)
 		}
 	}
+	if err := makeGuestGroup(spec); err != nil {
+		return nil, none, fmt.Errorf("cgroup: %w", err)
+	}
 	_ = netns.RaiseLoopback() // mostly it is up already, and there is no right to raise it
+	if spec.Audit {
+		if err := audit(spec); err != nil {
+			return nil, none, fmt.Errorf("root: %w", err)
+		}
+	}
 	l, err := newLauncher(spec)
 	if err != nil {
 		return nil, none, fmt.Errorf("launcher: %w", err)
 	}
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return nil, none, os.NewSyscallError("no_new_privs", err)
+	if err := l.restrictContained(); err != nil {
+		return nil, none, err
 	}
 	if err := settle(spec); err != nil {
 		return nil, none, fmt.Errorf("privileges: %w", err)
 	}
+	if err := holdTasks(spec.Tasks); err != nil {
+		return nil, none, fmt.Errorf("threads: %w", err)
+	}
 	l.reaper = newReaper()
 	go l.reaper.run()
 	return l, none, nil
+}
+
+// restrictContained gives the calling thread, and what it forks, what the
+// engine has not given.
+func (l *launcher) restrictContained() error {
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return os.NewSyscallError("no_new_privs", err)
+	}
+	l.victim = newVictim()
+	if l.spec.Insulate {
+		var err error
+		if l.users, err = insulate(l.spec); err != nil {
+			return fmt.Errorf("user namespace: %w", err)
+		}
+	}
+	if l.spec.Landlock < 0 {
+		return nil
+	}
+	if err := restrict(containedRules(l.spec), l.spec.Landlock); err != nil {
+		return fmt.Errorf("landlock: %w", err)
+	}
+	return nil
+}
+
+// containedRules repeat in the kernel's second layer that only the declared
+// places are written to. What there is to read is the image's.
+func containedRules(spec *bootspec.Spec) []landlock.Rule {
+	rules := []landlock.Rule{
+		{Path: "/", Access: landlock.ReadExec},
+		{Path: "/dev", Access: landlock.Terminal},
+	}
+	for _, w := range spec.Writable {
+		rules = append(rules, landlock.Rule{Path: w.Path, Access: landlock.ReadWrite})
+	}
+	return rules
 }
 
 // reaper waits for every process of which this one is the parent: programs,
@@ -149,7 +196,10 @@ func (l *launcher) killAllContained() error {
 // spawnKnown forks from the launcher's thread and has the reaper wait.
 func (l *launcher) spawnKnown(s *forkexec.Script, endGroup bool) (c *child, err error) {
 	done := make(chan struct{})
-	l.tasks <- func() { c, err = l.reaper.spawn(s, endGroup); close(done) }
+	l.tasks <- func() {
+		defer close(done)
+		err = l.victim.during(func() (err error) { c, err = l.reaper.spawn(s, endGroup); return err })
+	}
 	<-done
 	return c, err
 }

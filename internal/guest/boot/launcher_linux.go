@@ -31,7 +31,11 @@ type launcher struct {
 	filter []unix.SockFilter
 	tasks  chan func()
 
-	reaper  *reaper  // of a contained agent alone, which is the first process
+	// Of a contained agent alone, which is the first process:
+	reaper *reaper
+	victim *victim
+	users  int // the user namespace of the programs; 0 is the agent's
+
 	threads *os.File // /proc/self/task, of the weaker rung alone
 }
 
@@ -160,7 +164,12 @@ func (l *launcher) restrictFiles() error {
 			rules = append(rules, landlock.Rule{Path: "/" + b.Target, Access: landlock.ReadExec})
 		}
 	}
-	set, err := landlock.NewRuleset(landlock.Config{Rules: rules, MinABI: l.spec.Landlock})
+	return restrict(rules, l.spec.Landlock)
+}
+
+// restrict puts the calling thread into a Landlock domain.
+func restrict(rules []landlock.Rule, minABI int) error {
+	set, err := landlock.NewRuleset(landlock.Config{Rules: rules, MinABI: minABI})
 	if err != nil {
 		return err
 	}
@@ -188,7 +197,12 @@ func (l *launcher) Launch(p agent.Program) (agent.Child, error) {
 		s.Rlimit(r.Resource, r.Soft, r.Hard)
 	}
 	s.Umask(0o22)
-	if l.spec.AgentUID == 0 {
+	switch {
+	case l.users > 0:
+		s.EnterUsers(l.users)
+		s.DropBounding()
+		s.User(l.spec.InsideUID, l.spec.InsideGID)
+	case l.spec.AgentUID == 0:
 		s.User(l.spec.CodeUID, l.spec.CodeGID)
 	}
 	s.ClearAmbient()

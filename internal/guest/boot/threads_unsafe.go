@@ -34,3 +34,14 @@ func threadCaps(caps uint64) error {
 	}
 	return os.NewSyscallError("capset", unix.Capset(hdr, &data[0]))
 }
+
+// allThreadsBounding empties the bounding set of every thread.
+func allThreadsBounding() error {
+	for c := uintptr(0); c <= unix.CAP_LAST_CAP; c++ {
+		_, _, e := syscall.AllThreadsSyscall6(unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, c, 0, 0, 0, 0)
+		if e != 0 && e != unix.EINVAL {
+			return os.NewSyscallError("drop bounding set", e)
+		}
+	}
+	return nil
+}

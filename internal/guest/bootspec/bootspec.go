@@ -31,6 +31,24 @@ type Spec struct {
 	// first process there. It starts programs as the code's user, under
 	// Rlimits and, unless it is empty, Filter.
 	Contained bool
+	// Insulate gives the programs of a contained agent a user namespace of
+	// their own, in which CodeUID and CodeGID are InsideUID and InsideGID and
+	// nobody else exists.
+	Insulate             bool
+	InsideUID, InsideGID uint32
+	// Writable are the only places that programs of a contained agent may
+	// find writable, if Audit is set; the agent refuses to boot where the
+	// mounts say otherwise, or where one of Same is not what is expected.
+	Audit    bool
+	Writable []Writable
+	Same     []Same
+	// Tasks is how many threads a contained agent has, from its boot on, so
+	// that what a control group counts beside them is the code's.
+	Tasks int
+	// GuestProcesses bounds the code's processes by a control group of version
+	// 2 that a contained agent makes, where the kernel that it sees is a
+	// sandbox's own. 0 makes none.
+	GuestProcesses uint64
 	// CodeUID and CodeGID are the code's user inside.
 	CodeUID, CodeGID uint32
 	// AgentUID is the agent's user inside: 0, or CodeUID where only one user
@@ -194,6 +212,8 @@ func (s *Spec) Marshal() []byte {
 	e.bytes(24, s.AgentFilter)
 	e.flag(25, s.Contained)
 	e.num(23, uint64(s.DeathSignal))
+	e.num(40, s.GuestProcesses)
+	s.marshalContained(e)
 	return e.b
 }
 
@@ -344,8 +364,10 @@ func (s *Spec) more(field int, v uint64, data []byte) error {
 		s.DeathSignal = int(v)
 	case 25:
 		s.Contained = v != 0
+	case 40:
+		s.GuestProcesses = v
 	default:
-		return errMalformed
+		return s.contained(field, v, data)
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"tranca"
 	"tranca/internal/guest/wire"
+	"tranca/internal/machine"
 )
 
 // maxTold bounds how much of a text of the guest is shown, in bytes.
@@ -37,9 +38,15 @@ func (sb *sandbox) explain(ctx context.Context, err error) error {
 		return fmt.Errorf("%w: too many calls to the guest agent at once", tranca.ErrBusy)
 	}
 	sb.mu.Lock()
-	defer sb.mu.Unlock()
-	if sb.closed {
+	closed := sb.closed
+	sb.mu.Unlock()
+	if closed {
 		return fmt.Errorf("%w: the sandbox", tranca.ErrClosed)
+	}
+	if o, ok := sb.m.(machine.Obituary); ok {
+		if words := printable(o.LastWords()); words != "" {
+			return fmt.Errorf("%w: the sandbox has ended (%v): %s", tranca.ErrGone, err, words)
+		}
 	}
 	return fmt.Errorf("%w: the sandbox has ended (%v)", tranca.ErrGone, err)
 }

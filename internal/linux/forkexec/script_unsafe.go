@@ -173,6 +173,20 @@ func (s *Script) Umask(mask uintptr) { s.do("umask", unix.SYS_UMASK, mask) }
 // Unshare leaves namespaces behind.
 func (s *Script) Unshare(flags uintptr) { s.do("unshare", unix.SYS_UNSHARE, flags) }
 
+// EnterUsers enters a user namespace that this process has made, with every
+// right in it until it becomes a user there.
+func (s *Script) EnterUsers(fd int) {
+	s.do("enter user namespace", unix.SYS_SETNS, uintptr(fd), unix.CLONE_NEWUSER)
+}
+
+// DropBounding empties the bounding set, so that no exec ever gives a
+// capability. It needs CAP_SETPCAP.
+func (s *Script) DropBounding() {
+	for c := uintptr(0); c <= unix.CAP_LAST_CAP; c++ {
+		s.do("drop bounding set", unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, c, 0, 0, 0).mayFail = true
+	}
+}
+
 // User changes to a user and group with no supplementary groups.
 func (s *Script) User(uid, gid uint32) {
 	s.do("setgroups", unix.SYS_SETGROUPS, 0, 0)

@@ -13,8 +13,10 @@ var agentRefused = map[string]bool{
 // agentRule is the rule of a call for the agent; nil is by arguments. It allows
 // what the agent's children do before they run code: to change user, give up
 // capabilities, install a filter.
-func agentRule(g group, c call) rule {
+func agentRule(p Profile, g group, c call) rule {
 	switch {
+	case c.name == "setns" && p.Contained:
+		return allowIf(1, only(unix.CLONE_NEWUSER), notPermitted)
 	case agentRefused[g.name]:
 		return g.rule
 	case c.name == "setns":

@@ -33,6 +33,9 @@ type Profile struct {
 	// mounts or reaches into the kernel or other processes. Its children have
 	// this filter too, below their own.
 	Agent bool
+	// Contained is for an agent in a root that somebody else made: its children
+	// may also enter the user namespace that it made for them at its boot.
+	Contained bool
 }
 
 // Compile makes the filter of a profile. The same profile always gives the same
@@ -139,7 +142,7 @@ func (p Profile) rules() map[uint32]rule {
 			}
 			r := g.rule
 			if p.Agent {
-				r = agentRule(g, c)
+				r = agentRule(p, g, c)
 			}
 			if r == nil {
 				r = argumentRule(c.name, p.widest())

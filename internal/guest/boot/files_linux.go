@@ -1,0 +1,130 @@
+package boot
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path"
+
+	"golang.org/x/sys/unix"
+
+	"tranca/internal/guest/bootspec"
+	"tranca/internal/linux/mount"
+)
+
+// fileCaps are what a file server keeps: to act on the files of the code's
+// user, which its user namespace maps, as that user may.
+const fileCaps = 1<<unix.CAP_CHOWN | 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_DAC_READ_SEARCH |
+	1<<unix.CAP_FOWNER | 1<<unix.CAP_FSETID
+
+// EnterFiles makes the process the file server of a sandbox whose code runs
+// under a kernel in user space. It reads the boot message from the descriptor,
+// builds the same root that code would have as a locked process, less its
+// devices and its /proc, moves into it, and keeps five capabilities over files.
+// It answers the host as an agent does.
+//
+// openOwn is called with the path of a mount that shows this process's
+// descriptors and nothing above them; what it opens there stays usable.
+func EnterFiles(fd int, openOwn func(dir string) error) error {
+	spec, err := read(fdReader(fd))
+	if err != nil {
+		return err
+	}
+	scratch, err := enterFiles(spec, openOwn)
+	if err != nil {
+		return errors.Join(err, reply(fd, err.Error(), -1))
+	}
+	defer scratch.Close()
+	return reply(fd, "ok", scratch.FD())
+}
+
+func enterFiles(spec *bootspec.Spec, openOwn func(dir string) error) (mount.Tree, error) {
+	none := mount.FromFD(-1)
+	if err := becomeRoot(spec); err != nil {
+		return none, fmt.Errorf("user: %w", err)
+	}
+	scratch, err := buildFiles(spec, openOwn)
+	if err != nil {
+		return none, fmt.Errorf("root: %w", err)
+	}
+	if err := allThreadsCaps(fileCaps); err != nil {
+		return none, fmt.Errorf("privileges: %w", err)
+	}
+	// Modes are set as the sandbox's own kernel says, which has a mask already.
+	unix.Umask(0)
+	if err := dieWithParent(spec); err != nil {
+		return none, err
+	}
+	return scratch, os.NewSyscallError("prctl", unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0))
+}
+
+// buildFiles is buildRoot for a file server.
+func buildFiles(spec *bootspec.Spec, openOwn func(dir string) error) (mount.Tree, error) {
+	none := mount.FromFD(-1)
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return none, os.NewSyscallError("make mounts private", err)
+	}
+	own, err := mount.Clone(unix.AT_FDCWD, "/proc/self/fd", false)
+	if err != nil {
+		return none, fmt.Errorf("own descriptors: %w", err)
+	}
+	defer own.Close()
+	root, err := mount.Tmpfs(rootSize, rootInodes, 0o755, rootAttrs)
+	if err != nil {
+		return none, err
+	}
+	defer root.Close()
+	t := &tree{spec: spec, root: root}
+	binds, err := t.openBinds()
+	if err != nil {
+		return none, err
+	}
+	scratch, err := t.openScratch()
+	if err != nil {
+		return none, fmt.Errorf("writable space: %w", err)
+	}
+	if err := root.Attach(unix.AT_FDCWD, stage); err != nil {
+		return none, err
+	}
+	if err := t.furnish(); err != nil {
+		return none, err
+	}
+	if err := t.showScratch(scratch); err != nil {
+		return none, fmt.Errorf("writable space: %w", err)
+	}
+	for i, b := range binds {
+		if err := t.place(&spec.Binds[i], b); err != nil {
+			return none, fmt.Errorf("mount %s: %w", spec.Binds[i].Target, err)
+		}
+	}
+	if err := t.showKernelFolders(own, openOwn); err != nil {
+		return none, err
+	}
+	return scratch, t.pivot()
+}
+
+// showKernelFolders makes the places where the sandbox's own kernel shows what
+// it makes up, and lends one of them for a look at the descriptors.
+func (t *tree) showKernelFolders(own mount.Tree, openOwn func(dir string) error) error {
+	for _, dir := range []string{"proc", "sys"} {
+		if err := unix.Mkdirat(t.root.FD(), dir, 0o755); err != nil {
+			return &os.PathError{Op: "mkdir", Path: dir, Err: err}
+		}
+	}
+	if err := own.Attach(t.root.FD(), "proc"); err != nil {
+		return fmt.Errorf("own descriptors: %w", err)
+	}
+	if err := openOwn(path.Join(stage, "proc")); err != nil {
+		return fmt.Errorf("own descriptors: %w", err)
+	}
+	return os.NewSyscallError("umount own descriptors", unix.Unmount(path.Join(stage, "proc"), unix.MNT_DETACH))
+}
+
+// DropAll takes every capability from all threads, and from what they could
+// get back by an exec.
+func DropAll() error {
+	if err := allThreadsBounding(); err != nil {
+		return err
+	}
+	return allThreadsCaps(0)
+}
