@@ -15,6 +15,10 @@ type box struct {
 	e    *Engine
 	plan plan
 	sb   tranca.Sandbox
+	// image is nil where the sandbox has the host's own tree. free lets go of it,
+	// when the sandbox is gone.
+	image *tranca.Image
+	free  func()
 	// statement is made once: it does not change.
 	statement []tranca.Enforcement
 }
@@ -27,13 +31,18 @@ func (e *Engine) create(ctx context.Context, id tranca.ID, p plan) (*box, error)
 		fmt.Errorf("%w: backend %s made no sandbox within %s", tranca.ErrUnavailable, p.backend.Name(), e.cfg.CreateTimeout))
 	defer cancel()
 	started := time.Now()
-	sb, err := p.backend.Create(limited, tranca.Spec{ID: id, Policy: p.policy})
+	img, free, err := e.openImage(limited, p.policy.Image)
 	if err != nil {
+		return nil, err
+	}
+	sb, err := p.backend.Create(limited, tranca.Spec{ID: id, Policy: p.policy, Image: img})
+	if err != nil {
+		free()
 		return nil, e.notCreated(ctx, limited, p, err)
 	}
 	e.stats.created(time.Since(started))
 	e.tell(tranca.Event{Kind: tranca.EventCreated, ID: id, Backend: p.backend.Name()})
-	return &box{e: e, plan: p, sb: sb, statement: statement(sb.Enforcement())}, nil
+	return &box{e: e, plan: p, sb: sb, image: img, free: free, statement: statement(sb.Enforcement())}, nil
 }
 
 func (e *Engine) notCreated(ctx, limited context.Context, p plan, err error) error {
@@ -110,18 +119,20 @@ const (
 	retryMost  = time.Minute
 )
 
-// dismiss destroys the sandbox and gives its share back. Where it can't be
-// destroyed its share is kept until it is: what remains of it takes of the host
-// what the share stands for.
+// dismiss destroys the sandbox, lets go of its image and gives its share back.
+// Where it can't be destroyed both are kept until it is: what remains of it takes
+// of the host what the share stands for.
 func (b *box) dismiss(ctx context.Context, held *share) error {
 	err := b.destroy(ctx)
 	if err == nil || b.e.begin() != nil {
+		b.free()
 		held.free()
 		return err
 	}
 	go func() {
 		defer b.e.running.Done()
 		defer held.free()
+		defer b.free()
 		b.destroyLater()
 	}()
 	return err
@@ -162,10 +173,10 @@ func (b *box) usage(ctx context.Context) (tranca.Usage, error) {
 func (b *box) result(p plan) *tranca.Result {
 	return &tranca.Result{
 		ID: b.sb.ID(), Backend: b.plan.backend.Name(), Isolation: b.plan.level,
-		Enforcement: b.statement,
-		Policy:      tranca.PolicyRef{Source: p.policy.Source, Digest: p.digest},
-		Limits:      p.policy.Limits,
-		Notes:       slices.Clone(b.plan.notes),
+		ImageDigest: digestOf(b.image), Enforcement: b.statement,
+		Policy: tranca.PolicyRef{Source: p.policy.Source, Digest: p.digest},
+		Limits: p.policy.Limits,
+		Notes:  slices.Clone(b.plan.notes),
 	}
 }
 

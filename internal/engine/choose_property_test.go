@@ -194,7 +194,7 @@ func openFor(t *rapid.T, h host, p tranca.Policy) *engine.Engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := engine.New(engine.Config{Backends: all, Policy: p})
+	e, err := engine.New(engine.Config{Backends: all, Policy: p, Images: &images{}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,6 +32,9 @@ type Config struct {
 	Policy tranca.Policy
 	// Profiles are further policies, of which a request may name one.
 	Profiles []Profile
+	// Images are the root trees that policies may name. Without them there is
+	// only the host's own.
+	Images Images
 
 	// MaxInFlight bounds how many runs are under way, and how many sandboxes and
 	// programs of sessions are being started; more wait in line. The default is

@@ -2,9 +2,10 @@
 // use. Each is used once, by one owner: what is saved is the wait for the
 // boot, never a fresh sandbox.
 //
-// A sandbox is kept only for a policy without mounts. What a mount protects or
-// hides is looked up when the sandbox is made, and the host's folder may have
-// changed since.
+// A sandbox is kept only for a policy without mounts, and with the host's own
+// tree. What a mount protects or hides is looked up when the sandbox is made, and
+// the host's folder may have changed since; an image is kept from being removed
+// only while somebody uses it.
 package pool
 
 import (
@@ -114,7 +115,7 @@ func (p *Pool) Close(ctx context.Context) error {
 
 // keyOf names a policy by all that a sandbox is made from.
 func keyOf(policy tranca.Policy) (string, bool) {
-	if len(policy.Mounts) > 0 {
+	if len(policy.Mounts) > 0 || policy.Image != tranca.ImageHost {
 		return "", false
 	}
 	policy.Source = ""
