@@ -24,7 +24,8 @@ const (
 )
 
 const doctorHelp = `Tries each mechanism and says, for each backend, what it can enforce here, or
-what is missing and what mends it. It changes nothing.
+what is missing and what mends it. Known holes in the versions that are there
+are named, with what the distribution did about them. It changes nothing.
 
 Examples:
   tranca doctor
@@ -93,6 +94,8 @@ type backendView struct {
 	Problems []tranca.Problem  `json:"problems,omitempty"`
 	Error    string            `json:"error,omitempty"`
 	Facts    map[string]string `json:"facts,omitempty"`
+	// Advisories are known holes, those that the distribution mended included.
+	Advisories []tranca.Advisory `json:"advisories,omitempty"`
 }
 
 type guaranteeView struct {
@@ -127,7 +130,7 @@ func readHost(d hostsetup.Distribution) hostFacts {
 }
 
 func view(p Probed, d hostsetup.Distribution) backendView {
-	v := backendView{Backend: p.Backend, Level: p.Report.Level, Facts: p.Report.Facts}
+	v := backendView{Backend: p.Backend, Level: p.Report.Level, Facts: p.Report.Facts, Advisories: p.Report.Advisories}
 	if p.Err != nil {
 		v.Error = p.Err.Error()
 		var refusal *tranca.RefusalError
@@ -202,6 +205,19 @@ func (a *app) printBackend(p palette, v backendView) {
 	for _, key := range slices.Sorted(maps.Keys(v.Facts)) {
 		fmt.Fprintf(a.Stdout, "    %s: %s\n", key, terminal.Clean(v.Facts[key]))
 	}
+	for _, hole := range v.Advisories {
+		a.printAdvisory(p, hole)
+	}
+}
+
+// printAdvisory tells of a known hole. One that is open is no missing
+// guarantee: the policy says whether it is refused.
+func (a *app) printAdvisory(p palette, hole tranca.Advisory) {
+	mark := p.open()
+	if hole.Patched == "" {
+		mark = p.fair("!")
+	}
+	fmt.Fprintf(a.Stdout, "  %s %s\n", mark, terminal.Clean(hole.String()))
 }
 
 func (a *app) printGuarantee(p palette, g guaranteeView) {

@@ -78,6 +78,11 @@ func fakes() []tranca.Backend {
 	for _, item := range strings.Fields(os.Getenv("FAKE_MISSING")) {
 		o.Missing = append(o.Missing, tranca.Item(item))
 	}
+	if os.Getenv("FAKE_HOLE") != "" {
+		o.Advisories = []tranca.Advisory{{
+			ID: "CVE-2024-21626", Component: "runc", Version: "1.1.5", FixedIn: "1.1.12", Needs: "control of the working directory",
+		}}
+	}
 	if why := os.Getenv("FAKE_UNAVAILABLE"); why != "" {
 		o.ProbeErr = func() error {
 			return &tranca.RefusalError{Backend: "process", Unavailable: true, Problems: []tranca.Problem{{

@@ -17,6 +17,9 @@ const (
 	tib = int64(1) << 40
 )
 
+// defaultFloor is the floor of a policy that names none.
+var defaultFloor = "process"
+
 // table returns every field of a policy file, in the order of documents. The
 // fields of one mount are in mountTable. It is made once, and nobody changes
 // it.
@@ -32,7 +35,7 @@ func headFields() []field {
 		},
 		{
 			path: "floor", kind: kindWord, item: tranca.ItemIsolation, flag: "--isolation",
-			text: "process", words: levelWords(),
+			text: defaultFloor, words: levelWords(),
 			doc: "The lowest isolation level that is accepted. Nothing runs below it.",
 			ref: func(p *tranca.Policy) any { return &p.Floor },
 		},
