@@ -12,7 +12,7 @@ export GOFLAGS = -trimpath -buildvcs=false
 export LDFLAGS = -s -w -X tranca/internal/cli.Version=$(VERSION)
 
 GUEST = internal/guest/image/bin/tranca-guest-$(GOARCH)
-SENTRY = bin/tranca-sentry
+SENTRY = internal/backend/gvisor/image/bin/tranca-sentry-$(GOARCH)
 
 .PHONY: build guest sentry demo test test-vm engines engines-stop setup-engines lint race bench fuzz churn soak dist clean help setup setup-test
 
@@ -27,10 +27,15 @@ guest:
 	GOARCH=$(GOARCH) $(GO) build -ldflags '-s -w' -o $(GUEST) ./cmd/tranca-guest
 
 # gVisor is a program of its own: linking it would cost every start of tranca.
-# There is none of it for other systems than Linux.
+# It is embedded, too, in small, with its digest. bin/tranca-sentry is the same
+# program, as a runtime for container engines; it is tried as one in tests.
 sentry:
-	@[ ! -e cmd/tranca-sentry ] || \
-		GOOS=linux GOARCH=$(GOARCH) $(GO) build -ldflags '-s -w' -o $(SENTRY) ./cmd/tranca-sentry
+ifneq ($(wildcard cmd/tranca-sentry/main.go),)
+	@mkdir -p .cache/sentry $(dir $(SENTRY))
+	@find $(dir $(SENTRY)) -name 'tranca-sentry-*' ! -name '$(notdir $(SENTRY)).*' -delete
+	GOOS=linux GOARCH=$(GOARCH) $(GO) build -ldflags '-s -w' -o .cache/sentry/$(notdir $(SENTRY)) ./cmd/tranca-sentry
+	@scripts/embed-sentry.sh .cache/sentry/$(notdir $(SENTRY)) $(SENTRY)
+endif
 
 setup: ## install the Debian packages that the demo needs (as root)
 	scripts/setup.sh
@@ -81,7 +86,7 @@ dist: ## dist/: static binaries, SHA256SUMS, SBOM
 	VERSION='$(VERSION)' scripts/dist.sh
 
 clean: ## remove what was built
-	rm -rf bin dist .cache internal/guest/image/bin/tranca-guest-*
+	rm -rf bin dist .cache internal/guest/image/bin/tranca-guest-* internal/backend/gvisor/image/bin/tranca-sentry-*
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
