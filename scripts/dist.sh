@@ -1,6 +1,6 @@
 #!/bin/bash
-# Makes dist/: one static tranca for each architecture with its guest agent
-# embedded, a bill of materials for each, and checksums; and one for macOS and
+# Makes dist/: one static tranca for each architecture with its guest agent and
+# gVisor embedded, a bill of materials for each, and checksums; and one for macOS and
 # Windows, which speaks to servers. The same sources and Go release give the
 # same bytes, wherever they lie.
 #
@@ -15,12 +15,13 @@ mkdir dist
 ldflags="-s -w -buildid= -X tranca/internal/cli.Version=$version"
 for arch in $archs; do
 	echo "dist: linux/$arch"
-	make --no-print-directory -s guest GOARCH="$arch"
+	make --no-print-directory -s guest sentry GOARCH="$arch"
 	GOARCH=$arch go build -ldflags "$ldflags" -o "dist/tranca-linux-$arch" ./cmd/tranca
 	go run ./scripts/sbom -version "$version" -o "dist/tranca-linux-$arch.cdx.json" \
-		"dist/tranca-linux-$arch" "internal/guest/image/bin/tranca-guest-$arch"
+		"dist/tranca-linux-$arch" "internal/guest/image/bin/tranca-guest-$arch" ".cache/sentry/tranca-sentry-$arch"
 done
-make --no-print-directory -s guest
+# What this machine's own builds embed, again.
+make --no-print-directory -s guest sentry
 for arch in $archs; do
 	for os in darwin windows; do
 		name=tranca-$os-$arch

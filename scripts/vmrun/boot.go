@@ -3,11 +3,13 @@ package main
 import (
 	"archive/tar"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"tranca/internal/vmtest"
@@ -133,11 +135,11 @@ func smallTree(dir string) (*vmtest.Tree, error) {
 }
 
 func (o *options) addProject(t *vmtest.Tree) error {
-	if err := t.Folder(".", "/tranca/tree", ".git", ".cache", "dist"); err != nil {
+	if err := t.Folder(".", "/tranca/tree", ".git", ".cache", "dist", "bin"); err != nil {
 		return err
 	}
 	if o.bin != "" {
-		if err := t.Folder(o.bin, "/tranca/testbin"); err != nil {
+		if err := o.addSuites(t); err != nil {
 			return err
 		}
 	}
@@ -146,6 +148,36 @@ func (o *options) addProject(t *vmtest.Tree) error {
 		return err
 	}
 	return t.Write("/tranca/testrun", 0o755, string(text))
+}
+
+// addSuites adds the binaries of the wanted packages: all of them would not fit
+// on the VM's disk.
+func (o *options) addSuites(t *vmtest.Tree) error {
+	wanted, err := regexp.Compile(o.only)
+	if err != nil {
+		return err
+	}
+	index, err := os.ReadFile(filepath.Join(o.bin, "index.json"))
+	if err != nil {
+		return err
+	}
+	var suites []struct{ Package, Binary string }
+	if err := json.Unmarshal(index, &suites); err != nil {
+		return err
+	}
+	for _, s := range suites {
+		if !wanted.MatchString(s.Package) {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(o.bin, s.Binary))
+		if err != nil {
+			return err
+		}
+		if err := t.Write("/tranca/testbin/"+s.Binary, 0o755, string(text)); err != nil {
+			return err
+		}
+	}
+	return t.Write("/tranca/testbin/index.json", 0o644, string(index))
 }
 
 var etc = map[string]string{
