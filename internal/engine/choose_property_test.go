@@ -126,6 +126,11 @@ func anyPolicy(t *rapid.T) tranca.Policy {
 	if p.Floor == tranca.LevelSubprocess && rapid.Bool().Draw(t, "subprocess") {
 		p.Backend = "subprocess"
 	}
+	for name, level := range map[string]tranca.Level{"process": tranca.LevelProcess, "gvisor": tranca.LevelGVisor} {
+		if p.Backend == name {
+			p.Floor = min(p.Floor, level) // more is no policy
+		}
+	}
 	p.Image = rapid.SampledFrom([]string{"host", "host", "code:1"}).Draw(t, "image")
 	p.Runtime = rapid.SampledFrom([]string{"", "", "", "runc", "runsc", "kata"}).Draw(t, "runtime")
 	p.KnownVulnerabilities = rapid.SampledFrom([]tranca.Vulnerabilities{"warn", "refuse"}).Draw(t, "holes")

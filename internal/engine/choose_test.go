@@ -73,6 +73,7 @@ func TestChoice(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := policy.Default()
+			p.Floor = tranca.LevelProcess
 			if tc.change != nil {
 				tc.change(&p)
 			}
@@ -131,6 +132,7 @@ func TestRefusals(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := policy.Default()
+			p.Floor = tranca.LevelProcess
 			if tc.change != nil {
 				tc.change(&p)
 			}
@@ -287,14 +289,14 @@ func TestBadConfig(t *testing.T) {
 	}
 	p := policy.Default()
 	p.Limits.Memory = -1
-	_, err := engine.New(engine.Config{Policy: p, Backends: registry(t, level("proc", tranca.LevelProcess))})
+	_, err := engine.New(engine.Config{Policy: p, Backends: registry(t, fake.New(fake.Options{}))})
 	if !errors.Is(err, tranca.ErrInvalid) {
 		t.Errorf("a negative limit: %v", err)
 	}
 }
 
 func TestClosedEngine(t *testing.T) {
-	e := open(t, policy.Default(), level("proc", tranca.LevelProcess))
+	e := open(t, policy.Default(), fake.New(fake.Options{}))
 	done := make(chan *tranca.Result, 1)
 	go func() {
 		res, err := e.Run(context.Background(), tranca.Request{Command: []string{"sleep", "60"}})

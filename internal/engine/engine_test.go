@@ -103,7 +103,7 @@ func TestRun(t *testing.T) {
 	if want := (tranca.Exit{Code: 3, Reason: tranca.EndExited}); res.Exit != want {
 		t.Errorf("exit %+v, want %+v", res.Exit, want)
 	}
-	if res.Backend != "fake" || res.Isolation != tranca.LevelProcess || res.Policy.Source == "" ||
+	if res.Backend != "fake" || res.Isolation != tranca.LevelGVisor || res.Policy.Source == "" ||
 		res.Policy.Digest != policy.Digest(policy.Default()) {
 		t.Errorf("result %+v", res)
 	}

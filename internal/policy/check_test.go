@@ -25,6 +25,13 @@ func holding(backend string, level tranca.Level, but ...tranca.Item) tranca.Repo
 	return r
 }
 
+// atProcess is the default policy with the floor at process.
+func atProcess() tranca.Policy {
+	p := Default()
+	p.Floor = tranca.LevelProcess
+	return p
+}
+
 func problemItems(problems []tranca.Problem) []tranca.Item {
 	items := []tranca.Item{}
 	for _, p := range problems {
@@ -35,7 +42,7 @@ func problemItems(problems []tranca.Problem) []tranca.Item {
 
 // TestCheckEachItem takes away one guarantee at a time.
 func TestCheckEachItem(t *testing.T) {
-	p := Default()
+	p := atProcess()
 	p.Mounts = []tranca.Mount{{Source: "/s", Target: "/t", Writable: true, Protect: []string{".git/hooks"}}}
 	if problems := Check(p, holding("process", tranca.LevelProcess)); len(problems) > 0 {
 		t.Fatalf("all is held, but: %v", problems)
@@ -78,7 +85,7 @@ func TestCheckUnknown(t *testing.T) {
 
 func TestCheckMounts(t *testing.T) {
 	mount := func(m tranca.Mount) tranca.Policy {
-		p := Default()
+		p := atProcess()
 		m.Source, m.Target = "/s", "/t"
 		p.Mounts = []tranca.Mount{m}
 		return p
@@ -88,7 +95,7 @@ func TestCheckMounts(t *testing.T) {
 		p    tranca.Policy
 		want []tranca.Item
 	}{
-		"none":                  {Default(), []tranca.Item{}},
+		"none":                  {atProcess(), []tranca.Item{}},
 		"read-only":             {mount(tranca.Mount{}), []tranca.Item{}},
 		"writable":              {mount(tranca.Mount{Writable: true}), []tranca.Item{tranca.ItemMountDisk}},
 		"unbounded":             {mount(tranca.Mount{Writable: true, DiskUnbounded: true}), []tranca.Item{}},
@@ -142,7 +149,7 @@ func TestCheckLandlockABI(t *testing.T) {
 	}{
 		{0, "", 0}, {1, "", 0}, {2, "", 1}, {5, "5", 0}, {6, "5", 1}, {1, "none", 0}, {2, "none", 1},
 	} {
-		p := Default()
+		p := atProcess()
 		p.MinLandlockABI = c.min
 		r := holding("process", tranca.LevelProcess)
 		r.Facts = map[string]string{FactLandlockABI: c.fact}
@@ -182,8 +189,7 @@ func TestCheckForm(t *testing.T) {
 		"another runtime":  {func(p *tranca.Policy) { p.Runtime = "runc" }, map[string]string{tranca.FactRuntime: "runsc"}, []tranca.Item{tranca.ItemIsolation}, "was tried with the runtime runsc"},
 		"no runtime asked": {nil, map[string]string{tranca.FactRuntime: "runsc"}, nil, ""},
 	} {
-		p := Default()
-		p.Floor = tranca.LevelProcess
+		p := atProcess()
 		if c.change != nil {
 			c.change(&p)
 		}
@@ -212,8 +218,8 @@ func TestCheckAdvisories(t *testing.T) {
 		"mended":  {tranca.VulnerabilitiesRefuse, []tranca.Advisory{mended}, 0},
 		"to warn": {tranca.VulnerabilitiesWarn, []tranca.Advisory{open}, 0},
 	} {
-		p := Default()
-		p.Floor, p.KnownVulnerabilities = tranca.LevelProcess, c.policy
+		p := atProcess()
+		p.KnownVulnerabilities = c.policy
 		r := holding("process", tranca.LevelProcess)
 		r.Advisories = c.found
 		got := Check(p, r)
@@ -257,7 +263,7 @@ func TestExplain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept := Default()
+	kept := atProcess()
 	kept.KeepFiles, kept.Limits.Output.OnExceed = true, tranca.ExceedKill
 	for name, got := range map[string]string{
 		"held":       Explain(p, holding("process", tranca.LevelProcess, tranca.ItemMemory)),
@@ -287,8 +293,8 @@ func TestExplain(t *testing.T) {
 // does not has another.
 func TestDigest(t *testing.T) {
 	const known = "sha256:17ce3d9a2013e8547bd10c803b36a8d9bb1d95187c838840fdca7c0230b80944"
-	if got := Digest(Default()); got != known {
-		t.Errorf("the digest of the default was %s, is %s: it is written down in results", known, got)
+	if got := Digest(atProcess()); got != known {
+		t.Errorf("the digest of the default, with the floor at process, was %s, is %s: it is written down in results", known, got)
 	}
 	p := rich()
 	q := p.Clone()

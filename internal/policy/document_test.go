@@ -115,7 +115,9 @@ func TestAsked(t *testing.T) {
 		tranca.ItemIsolation: "isolation process or stronger", tranca.ItemNetwork: "network none",
 		tranca.ItemLandlock: "Landlock as a second layer", "other": "other",
 	} {
-		if got := Asked(Default(), item); got != want {
+		p := Default()
+		p.Floor = tranca.LevelProcess
+		if got := Asked(p, item); got != want {
 			t.Errorf("Asked(%s) = %q, want %q", item, got, want)
 		}
 	}

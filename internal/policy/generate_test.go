@@ -29,7 +29,10 @@ func validPolicy(t *rapid.T) tranca.Policy {
 		}
 	}
 	fitDisk(&p)
-	p.Backend = rapid.SampledFrom([]string{"", "process", "other-1"}).Draw(t, "backend")
+	p.Backend = rapid.SampledFrom([]string{"", "process", "gvisor", "container", "other-1"}).Draw(t, "backend")
+	if below(p.Backend, p.Floor) {
+		p.Floor = levels[p.Backend]
+	}
 	if p.Floor == tranca.LevelSubprocess && rapid.Bool().Draw(t, "subprocess") {
 		p.Backend = "subprocess"
 	}

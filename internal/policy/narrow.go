@@ -56,8 +56,8 @@ func (w *narrower) floor(level tranca.Level) {
 		w.problem(tranca.ItemIsolation, asked, "there is no such level", "")
 	case level < w.out.Floor:
 		w.problem(tranca.ItemIsolation, asked, "the policy's floor is "+w.out.Floor.String(), "floor: "+level.String())
-	case level > tranca.LevelSubprocess && w.out.Backend == subprocess:
-		w.problem(tranca.ItemIsolation, asked, "the policy's backend is subprocess, which is below it", "leave backend out of the policy")
+	case below(w.out.Backend, level):
+		w.problem(tranca.ItemIsolation, asked, "the policy's backend is "+w.out.Backend+", which is below it", "leave backend out of the policy")
 	default:
 		w.out.Floor = level
 	}
@@ -73,8 +73,8 @@ func (w *narrower) backend(name string) {
 		w.problem(tranca.ItemIsolation, asked, "that is no name of a backend", "")
 	case w.out.Backend != "":
 		w.problem(tranca.ItemIsolation, asked, "the policy's backend is "+w.out.Backend, "backend: "+name)
-	case name == subprocess && w.out.Floor > tranca.LevelSubprocess:
-		w.problem(tranca.ItemIsolation, asked, "the policy's floor is "+w.out.Floor.String()+", and subprocess is below it", "floor: subprocess")
+	case below(name, w.out.Floor):
+		w.problem(tranca.ItemIsolation, asked, "the policy's floor is "+w.out.Floor.String()+", and "+name+" is below it", "floor: "+levels[name].String())
 	default:
 		w.out.Backend = name
 	}

@@ -122,7 +122,7 @@ func conflict(a, b []tranca.Problem, item tranca.Item) bool {
 
 // TestNarrowProblems holds what is said when a request asks for more.
 func TestNarrowProblems(t *testing.T) {
-	p := Default()
+	p := atProcess()
 	p.Env = map[string]string{"A": "1"}
 	p.Mounts = []tranca.Mount{{Source: "/s", Target: "/t", Writable: true}}
 	many := make([]string, maxMounts+1)

@@ -101,7 +101,11 @@ func Apply(p tranca.Policy, o Overrides) (tranca.Policy, error) {
 func applyPlace(out *tranca.Policy, o Overrides) {
 	if o.Backend != nil {
 		out.Backend = *o.Backend
-		if level, known := levels[*o.Backend]; known && o.Floor == nil {
+		level, known := levels[*o.Backend]
+		if *o.Backend == "container" {
+			level, known = tranca.LevelContainer, true
+		}
+		if known && o.Floor == nil {
 			out.Floor = min(out.Floor, level)
 		}
 	}
@@ -117,13 +121,6 @@ func applyPlace(out *tranca.Policy, o Overrides) {
 	if o.Workdir != nil {
 		out.Workdir = *o.Workdir
 	}
-}
-
-// levels are those of the backends that may lie below the default floor.
-var levels = map[string]tranca.Level{
-	subprocess:  tranca.LevelSubprocess,
-	"process":   tranca.LevelProcess,
-	"container": tranca.LevelContainer,
 }
 
 // fitDisk lowers a space in memory to half of the memory.

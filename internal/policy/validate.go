@@ -63,9 +63,10 @@ func checkFields(p *tranca.Policy) []*Error {
 // checkTogether checks what concerns more than one field.
 func checkTogether(p *tranca.Policy) []*Error {
 	var found []*Error
-	if p.Backend == subprocess && p.Floor > tranca.LevelSubprocess {
-		e := errorf("backend", "subprocess is below the floor %q: it hides no files, so it is used only where the floor names it too", p.Floor.String())
-		e.Suggestion = "floor: subprocess"
+	if below(p.Backend, p.Floor) {
+		e := errorf("backend", "%s is below the floor %q: it %s, so it is used only where the floor names it too",
+			p.Backend, p.Floor.String(), lacks[levels[p.Backend]])
+		e.Suggestion = "floor: " + levels[p.Backend].String()
 		found = append(found, e)
 	}
 	if p.Chroot != "" && p.Backend != subprocess {
@@ -82,6 +83,25 @@ func checkTogether(p *tranca.Policy) []*Error {
 
 // subprocess is the name of the weaker rung, which is used only by name.
 const subprocess = "subprocess"
+
+// levels are those of the backends that have one and the same on every host. A
+// container has that of its runtime.
+var levels = map[string]tranca.Level{
+	subprocess: tranca.LevelSubprocess, "process": tranca.LevelProcess, "gvisor": tranca.LevelGVisor,
+}
+
+// lacks says what a level lacks that those above it have.
+var lacks = map[tranca.Level]string{
+	tranca.LevelSubprocess: "hides no files",
+	tranca.LevelProcess:    "has no kernel of its own",
+	tranca.LevelGVisor:     "has no hardware between the code and the host",
+}
+
+// below reports whether a backend of that name is never at the floor.
+func below(backend string, floor tranca.Level) bool {
+	level, known := levels[backend]
+	return known && level < floor
+}
 
 func twice(n int64) int64 { return min(n, 1<<61) * 2 }
 

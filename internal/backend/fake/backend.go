@@ -14,7 +14,7 @@ import (
 type Options struct {
 	// Name is "fake" if empty.
 	Name string
-	// Level is [tranca.LevelProcess] if 0.
+	// Level is [tranca.LevelGVisor] if 0, which the default policy accepts.
 	Level tranca.Level
 	// Missing lists items that it says it does not hold.
 	Missing []tranca.Item
@@ -56,7 +56,7 @@ func New(opt Options) *Backend {
 		opt.Name = "fake"
 	}
 	if opt.Level == 0 {
-		opt.Level = tranca.LevelProcess
+		opt.Level = tranca.LevelGVisor
 	}
 	return &Backend{opt: opt, live: map[tranca.ID]*sandbox{}}
 }
