@@ -3,11 +3,11 @@ package main
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -22,11 +22,21 @@ const (
 )
 
 type options struct {
-	sandboxes, parallel, kills int
-	seed                       uint64
-	backend, waive             string
-	supervise                  bool
+	sandboxes, parallel, kills, crashes int
+	seed                                uint64
+	backend, image, runtime, waive      string
+	crash                               string // command that kills and restarts the engine
+	supervise, outages                  bool
 }
+
+// incident is what befalls a supervisor in the midst of its share.
+type incident int
+
+const (
+	nothing incident = iota
+	killed           // with -9
+	crashed          // the container engine beneath it, with -9, and it comes back
+)
 
 func (o *options) run(ctx context.Context) error {
 	if o.supervise {
@@ -55,45 +65,59 @@ func (o *options) run(ctx context.Context) error {
 	if len(left) > 0 {
 		return fmt.Errorf("%d things are left on the host:\n\t%s", len(left), strings.Join(left, "\n\t"))
 	}
-	fmt.Printf("churn: %d sandboxes, %d at a time, supervisor killed %d times, %.0f s: nothing is left\n",
-		started, o.parallel, o.kills, time.Since(start).Seconds())
+	fmt.Printf("churn: %s: %d sandboxes, %d at a time, supervisor killed %d times, engine %d times, %.0f s: nothing is left\n",
+		o.backend, started, o.parallel, o.kills, o.crashes, time.Since(start).Seconds())
 	return nil
 }
 
-// rounds lets one supervisor after the other run its share. All but the last
-// are killed in the midst of it; the last one's start sweeps what is left of
-// them, and it has to come to its end.
+// rounds lets one supervisor after the other run its share. Each but the last
+// has its incident in the midst of it. The start of the next sweeps what is left
+// of one that was killed, and the last has to come to its end.
 func (o *options) rounds(ctx context.Context, self string) (int, error) {
 	rnd := rand.New(rand.NewPCG(o.seed, 2))
-	share := max(o.sandboxes/(o.kills+1), 2)
+	incidents := slices.Concat(slices.Repeat([]incident{killed}, o.kills), slices.Repeat([]incident{crashed}, o.crashes))
+	rnd.Shuffle(len(incidents), func(i, j int) { incidents[i], incidents[j] = incidents[j], incidents[i] })
+	share := max(o.sandboxes/(len(incidents)+1), 2)
 	started := 0
-	for n := range o.kills {
-		killAt := 1 + rnd.IntN(share-1)
-		got, err := o.round(ctx, self, n, share, killAt)
+	for n, what := range incidents {
+		at := 1 + rnd.IntN(share-1)
+		got, err := o.round(ctx, self, n, share, what, at)
 		if err != nil {
 			return started, fmt.Errorf("supervisor %d: %w", n, err)
 		}
 		started += got
-		fmt.Printf("churn: supervisor %d killed after %d of its runs ended, %d started\n", n, killAt, got)
+		fmt.Printf("churn: supervisor %d %s after %d of its runs ended, %d started\n", n, what, at, got)
 	}
-	got, err := o.round(ctx, self, o.kills, max(o.sandboxes-started, 1), 0)
+	got, err := o.round(ctx, self, len(incidents), max(o.sandboxes-started, 1), nothing, 0)
 	if err != nil {
 		return started, fmt.Errorf("last supervisor: %w", err)
 	}
 	return started + got, nil
 }
 
-// round runs one supervisor and returns how many sandboxes it started. It is
-// killed when killAt of them have ended; 0 lets it end by itself.
-func (o *options) round(ctx context.Context, self string, n, share, killAt int) (int, error) {
+// String is for the line about a round.
+func (i incident) String() string {
+	return [...]string{"undisturbed", "killed", "lost its engine"}[i]
+}
+
+// supervisor is the command of one.
+func (o *options) supervisor(ctx context.Context, self string, n, share int, what incident) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, self, "-supervise", "-sandboxes", strconv.Itoa(share),
+		"-parallel", strconv.Itoa(o.parallel), "-seed", strconv.FormatUint(o.seed+uint64(n), 10),
+		"-backend", o.backend, "-image", o.image, "-runtime", o.runtime, "-waive", o.waive,
+		"-outages="+strconv.FormatBool(what == crashed))
+	cmd.Stderr = os.Stderr
+	return cmd
+}
+
+// round runs one supervisor and returns how many sandboxes it started. The
+// incident comes when that many of them have ended.
+func (o *options) round(ctx context.Context, self string, n, share int, what incident, at int) (int, error) {
 	before, err := hoststate.Sandboxed([]string{self})
 	if err != nil {
 		return 0, err
 	}
-	cmd := exec.CommandContext(ctx, self, "-supervise", "-sandboxes", strconv.Itoa(share),
-		"-parallel", strconv.Itoa(o.parallel), "-seed", strconv.FormatUint(o.seed+uint64(n), 10),
-		"-backend", o.backend, "-waive", o.waive)
-	cmd.Stderr = os.Stderr
+	cmd := o.supervisor(ctx, self, n, share, what)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return 0, err
@@ -101,7 +125,8 @@ func (o *options) round(ctx context.Context, self string, n, share, killAt int) 
 	if err := cmd.Start(); err != nil {
 		return 0, err
 	}
-	started, ended, killed := 0, 0, false
+	started, ended, happened := 0, 0, what == nothing
+	var broken error
 	for sc := bufio.NewScanner(out); sc.Scan(); {
 		switch word, _, _ := strings.Cut(sc.Text(), " "); word {
 		case lineStart:
@@ -109,21 +134,36 @@ func (o *options) round(ctx context.Context, self string, n, share, killAt int) 
 		case lineEnd:
 			ended++
 		}
-		if killAt > 0 && ended >= killAt && !killed {
-			killed = true
-			if err := cmd.Process.Kill(); err != nil {
-				return started, err
-			}
+		if happened || ended < at {
+			continue
+		}
+		happened = true
+		if broken = o.happen(ctx, what, cmd.Process); broken != nil {
+			_ = cmd.Process.Kill() // the rest of the round would prove nothing
 		}
 	}
 	err = cmd.Wait()
-	if killed {
+	switch {
+	case broken != nil:
+		return started, broken
+	case what == killed && happened:
 		return started, orphansDie(self, before)
-	}
-	if err == nil && killAt > 0 {
-		err = errors.New("ended before it could be killed")
+	case err == nil && !happened:
+		err = fmt.Errorf("ended before it %s", what)
 	}
 	return started, err
+}
+
+// happen makes the incident.
+func (o *options) happen(ctx context.Context, what incident, supervisor *os.Process) error {
+	if what == killed {
+		return supervisor.Kill()
+	}
+	text, err := exec.CommandContext(ctx, "sh", "-c", o.crash).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%s: %w\n%s", o.crash, err, text)
+	}
+	return nil
 }
 
 // orphansDie waits for the sandboxes of a killed supervisor to die: by

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"math/rand/v2"
 	"testing"
 
@@ -33,5 +34,65 @@ func TestWrongEndsAreSeen(t *testing.T) {
 	three := &tranca.Result{Exit: tranca.Exit{Reason: tranca.EndExited, Code: 3}}
 	if ends(tranca.EndExited, 3)(three) != nil || ends(tranca.EndExited, 0)(three) == nil {
 		t.Error("codes are not told apart")
+	}
+}
+
+// flaky is an engine that is away for some runs.
+type flaky struct {
+	tranca.Runner
+	away    int
+	results []*tranca.Result
+}
+
+func (f *flaky) Run(context.Context, tranca.Request) (*tranca.Result, error) {
+	if f.away > 0 {
+		f.away--
+		return nil, tranca.ErrUnavailable
+	}
+	res := f.results[0]
+	f.results = f.results[1:]
+	return res, nil
+}
+
+// An outage excuses a failure that says so, as long as the run is right in the
+// end; it excuses no wrong result.
+func TestOutages(t *testing.T) {
+	right := &tranca.Result{Exit: tranca.Exit{Reason: tranca.EndExited}, Stdout: []byte("42\n")}
+	failed := &tranca.Result{Exit: tranca.Exit{Reason: tranca.EndError, Code: -1}}
+	wrong := &tranca.Result{Exit: tranca.Exit{Reason: tranca.EndExited, Code: 1}}
+	j := job{name: "answer", right: prints("42\n")}
+	for _, c := range []struct {
+		name    string
+		outages bool
+		away    int
+		results []*tranca.Result
+		ok      bool
+	}{
+		{"away, then right", true, 1, []*tranca.Result{failed, right}, true},
+		{"away, then wrong", true, 1, []*tranca.Result{wrong, right}, false},
+		{"away where it may not be", false, 1, []*tranca.Result{right}, false},
+		{"failed where it may not", false, 0, []*tranca.Result{failed, right}, false},
+	} {
+		o := &options{outages: c.outages}
+		err := o.runJob(t.Context(), &flaky{away: c.away, results: c.results}, j)
+		if (err == nil) != c.ok {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}
+
+func TestCrashesNeedAnEngine(t *testing.T) {
+	for _, o := range []options{
+		{backend: "container", crashes: 1},
+		{backend: "container", crash: "true"},
+		{backend: "process", crashes: 1, crash: "true"},
+	} {
+		if o.check() == nil {
+			t.Errorf("%+v is accepted", o)
+		}
+	}
+	o := options{backend: "container", crashes: 1, crash: "true"}
+	if err := o.check(); err != nil {
+		t.Error(err)
 	}
 }

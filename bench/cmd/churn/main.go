@@ -1,6 +1,7 @@
 // Churn makes sandboxes by the thousand, kills a third of them in mid-run and
-// their supervisor with -9 again and again, and then compares the host with
-// what it was before. Nothing may be left.
+// their supervisor with -9 again and again, and the container engine where there
+// is one, and then compares the host with what it was before. Nothing may be
+// left.
 package main
 
 import (
@@ -17,15 +18,34 @@ func main() {
 	flag.IntVar(&o.parallel, "parallel", 32, "sandboxes at a time")
 	flag.IntVar(&o.kills, "kills", 10, "times that the supervisor is killed with -9")
 	flag.Uint64Var(&o.seed, "seed", 1, "seed of what happens when")
-	flag.StringVar(&o.backend, "backend", "process", "backend")
+	flag.IntVar(&o.crashes, "crashes", 0, "times that the container engine is killed, by -crash")
+	flag.StringVar(&o.crash, "crash", "", "shell command that kills the container engine with -9 and starts it again")
+	flag.StringVar(&o.backend, "backend", "process", "backend: process, gvisor or container")
+	flag.StringVar(&o.image, "image", "", "image for the policy; none leaves the backend's default")
+	flag.StringVar(&o.runtime, "runtime", "", "runtime of the container engine")
 	flag.StringVar(&o.waive, "waive", "", "items to waive, comma-separated")
 	flag.BoolVar(&o.supervise, "supervise", false, "be the supervisor (used by churn itself)")
+	flag.BoolVar(&o.outages, "outages", false, "the engine may be away for a while (used by churn itself)")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := o.run(ctx)
+	err := o.check()
+	if err == nil {
+		err = o.run(ctx)
+	}
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "churn:", err)
 		os.Exit(1)
 	}
+}
+
+// check refuses what could prove nothing.
+func (o *options) check() error {
+	if (o.crashes > 0) != (o.crash != "") {
+		return fmt.Errorf("-crashes and -crash go together")
+	}
+	if o.crashes > 0 && o.backend != "container" {
+		return fmt.Errorf("-crashes: backend %s has no engine", o.backend)
+	}
+	return nil
 }

@@ -75,7 +75,7 @@ func (o *options) runAll(ctx context.Context, runner tranca.Runner) error {
 		wg.Go(func() {
 			for j := range jobs {
 				fmt.Fprintln(os.Stdout, lineStart, j.name)
-				err := runJob(ctx, runner, j)
+				err := o.runJob(ctx, runner, j)
 				fmt.Fprintln(os.Stdout, lineEnd, j.name)
 				if err != nil {
 					mu.Lock()
@@ -93,7 +93,20 @@ func (o *options) runAll(ctx context.Context, runner tranca.Runner) error {
 	return errors.Join(errs...)
 }
 
-func runJob(ctx context.Context, runner tranca.Runner, j job) error {
+// runJob runs the job, again and again while the engine may be away: it has to
+// be right in the end, and never anything but right or a failure that says so.
+func (o *options) runJob(ctx context.Context, runner tranca.Runner, j job) error {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) {
+		failed, err := runOnce(ctx, runner, j)
+		if err == nil || !failed || !o.outages || time.Now().After(deadline) {
+			return err
+		}
+	}
+}
+
+// runOnce also says whether what went wrong is a failure that was told as such:
+// an error, or a run that ended with [tranca.EndError].
+func runOnce(ctx context.Context, runner tranca.Runner, j job) (failed bool, err error) {
 	if j.cancelAfter > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, j.cancelAfter)
@@ -102,9 +115,9 @@ func runJob(ctx context.Context, runner tranca.Runner, j job) error {
 	res, err := runner.Run(ctx, tranca.Request{Code: j.code, Narrow: j.narrow})
 	if err != nil {
 		if j.cancelAfter > 0 && errors.Is(err, context.DeadlineExceeded) {
-			return nil // killed before it was made
+			return false, nil // killed before it was made
 		}
-		return err
+		return true, err
 	}
-	return j.right(res)
+	return res.Exit.Reason == tranca.EndError, j.right(res)
 }
