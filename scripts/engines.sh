@@ -6,6 +6,8 @@
 # usage: engines.sh start   what already answers is left as it is
 #        engines.sh stop    ends all of it, with every container, and leaves
 #                           nothing but the image in .cache/engines
+#        engines.sh crash docker|podman|rootless
+#                           kills that one with -9 and starts it again
 #        engines.sh env     prints what tests read, for eval
 #        engines.sh status  succeeds if all of them answer
 #
@@ -17,15 +19,18 @@
 #   TRANCA_TEST_IMAGE            in all of them: Debian with python3, from packages
 # Docker and Podman as root know the runtimes runc and tranca-runsc, which is
 # bin/tranca-sentry. Data lies in /var/lib/tranca-test-engines, with logs.
-# TRANCA_SENTRY_REQUIRED=1 fails the start where bin/tranca-sentry is missing.
+# TRANCA_ENGINES names another set of them, to have one beside another; without
+# it, it is tranca-test. TRANCA_SENTRY_REQUIRED=1 fails the start where
+# bin/tranca-sentry is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-run=/run/tranca-test-engines
-data=/var/lib/tranca-test-engines
-user=tranca-test-podman
+set=${TRANCA_ENGINES:-tranca-test}
+run=/run/$set-engines
+data=/var/lib/$set-engines
+user=$set-podman
 image=localhost/tranca-test:1
-parent=/tranca-test-docker # the control group of Docker's containers
+parent=/$set-docker # the control group of Docker's containers
 # What the engines make outside folders that can be named to them.
 strays=(/run/containerd /run/docker /run/runc /var/lib/containers)
 sentry=$PWD/bin/tranca-sentry
@@ -88,7 +93,6 @@ daemon() {
 start_docker() {
 	! answers docker || return 0
 	end docker
-	end containerd
 	mkdir -p "$data/docker" "$data/containerd"
 	cat >"$data/containerd.toml" <<-TOML
 		version = 2
@@ -108,7 +112,7 @@ start_docker() {
 	JSON
 	# A containerd of its own, as the packages of every distribution have it:
 	# dockerd would otherwise take the host's.
-	daemon containerd containerd --config "$data/containerd.toml"
+	alive containerd || daemon containerd containerd --config "$data/containerd.toml"
 	daemon docker dockerd --config-file "$data/daemon.json" --containerd "$run/containerd.sock" \
 		--data-root "$data/docker" --exec-root "$run/docker" --pidfile "$run/dockerd.pid" \
 		--host "unix://$run/docker.sock"
@@ -179,15 +183,37 @@ make_user() {
 	usermod --add-subuids "$first-$((first + 65535))" --add-subgids "$first-$((first + 65535))" $user
 }
 
-# end NAME: the daemon, politely and then not.
-end() {
-	local pid i
-	pid=$(cat "$run/$1.pid" 2>/dev/null) || return 0
-	kill -TERM "$pid" 2>/dev/null || true
-	for ((i = 0; i < 200; i++)); do
-		kill -0 "$pid" 2>/dev/null || break
+alive() { kill -0 "$(cat "$run/$1.pid" 2>/dev/null)" 2>/dev/null; }
+
+# crash NAME: the daemon dies as by a fault, and comes back.
+crash() {
+	local pid
+	pid=$(cat "$run/$1.pid") || return 1
+	# Podman without root starts itself again in a user namespace.
+	kill -KILL $(ps -o pid= --ppid "$pid") "$pid" 2>/dev/null || true
+	gone "$pid" 50
+	if [ "$1" = docker ]; then
+		start_docker "$(scripts/engine-image.sh)"
+	else
+		start_podman "$1" "$(scripts/engine-image.sh)"
+	fi
+}
+
+# gone PID TENTHS waits until the process has ended, for so long.
+gone() {
+	local i
+	for ((i = 0; i < $2; i++)); do
+		kill -0 "$1" 2>/dev/null || return 0
 		sleep 0.1
 	done
+}
+
+# end NAME: the daemon, politely and then not.
+end() {
+	local pid
+	pid=$(cat "$run/$1.pid" 2>/dev/null) || return 0
+	kill -TERM "$pid" 2>/dev/null || true
+	gone "$pid" 200
 	kill -KILL "$pid" 2>/dev/null || true
 	rm -f "$run/$1.pid"
 }
@@ -259,7 +285,7 @@ locked() {
 		echo "engines: must be root" >&2
 		exit 1
 	fi
-	exec 9>/run/tranca-test-engines.lock
+	exec 9>"$run.lock"
 	flock 9
 }
 
@@ -284,7 +310,18 @@ start)
 stop)
 	locked
 	stop
-	rm -f /run/tranca-test-engines.lock
+	rm -f "$run.lock"
+	;;
+crash)
+	case ${2:-} in
+	docker | podman | rootless) ;;
+	*)
+		echo "engines: crash what: docker, podman or rootless?" >&2
+		exit 2
+		;;
+	esac
+	locked
+	crash "$2"
 	;;
 env) env_of ;;
 status) status ;;
