@@ -27,6 +27,7 @@ import (
 	builtin "tranca/internal/app/backends"
 	"tranca/internal/backend"
 	"tranca/internal/engine"
+	"tranca/internal/image"
 	"tranca/internal/interpreter"
 	"tranca/internal/policy"
 	"tranca/internal/policyfile"
@@ -226,6 +227,7 @@ func (s *settings) build() (*Local, error) {
 		return nil, err
 	}
 	s.config.Backends = backends
+	s.config.Images = image.New(image.Options{})
 	s.config.MaxTTL = -1        // whoever opens a session here closes it
 	s.backends = backends.All() // closed by New where this fails
 	if s.config.Policy, err = s.effective(given); err != nil {

@@ -18,6 +18,7 @@ import (
 	"tranca/internal/app/backends"
 	"tranca/internal/cli"
 	"tranca/internal/engine"
+	"tranca/internal/image"
 	"tranca/internal/server"
 	"tranca/internal/server/listen"
 )
@@ -105,7 +106,7 @@ func serveEngine(setup cli.ServeSetup, logger *slog.Logger) (*engine.Engine, err
 		return nil, err
 	}
 	cfg := engine.Config{
-		Backends: all, Logger: logger, MaxSandboxes: setup.MaxSandboxes,
+		Backends: all, Images: image.New(image.Options{}), Logger: logger, MaxSandboxes: setup.MaxSandboxes,
 		MaxMemory: setup.MaxMemory, MaxMilliCPUs: setup.MaxMilliCPUs,
 		MaxTTL: setup.MaxTTL, DefaultTTL: setup.DefaultTTL,
 	}

@@ -13,7 +13,8 @@ import (
 	"tranca/internal/app/backends"
 	"tranca/internal/cli"
 	"tranca/internal/engine"
-	"tranca/internal/guest/image"
+	guestimage "tranca/internal/guest/image"
+	"tranca/internal/image"
 	"tranca/internal/policyfile"
 )
 
@@ -34,10 +35,11 @@ func World() cli.World {
 			}
 			return Inside(e)
 		},
-		Probe: probe,
-		MCP:   serveMCP,
-		Serve: serve,
-		Guest: image.Digest,
+		Probe:  probe,
+		MCP:    serveMCP,
+		Serve:  serve,
+		Images: newImages,
+		Guest:  guestimage.Digest,
 	}
 }
 
@@ -49,7 +51,9 @@ func Engine(p tranca.Policy, logger *slog.Logger, ready int) (*engine.Engine, er
 		return nil, err
 	}
 	// Whoever opens a session in this process closes it.
-	return engine.New(engine.Config{Backends: all, Policy: p, Logger: logger, MaxTTL: -1})
+	return engine.New(engine.Config{
+		Backends: all, Policy: p, Images: image.New(image.Options{}), Logger: logger, MaxTTL: -1,
+	})
 }
 
 // probe asks every backend.

@@ -36,6 +36,8 @@ type World struct {
 	// Serve serves the HTTP API until ctx ends, and returns when nothing is
 	// left.
 	Serve func(ctx context.Context, setup ServeSetup) error
+	// Images returns the store of images; nil where there is none.
+	Images func() Images
 	// Guest returns the digest of the guest agent inside this binary, or "".
 	Guest func() string
 	// Elsewhere says why this host can run nothing itself, and what works
@@ -110,7 +112,7 @@ func (a *app) commands(args []string) []*cli.Command {
 	}
 	return []*cli.Command{
 		a.runCommand(), a.policyCommand(), a.doctorCommand(),
-		a.setupCommand(), a.serveCommand(), a.mcpCommand(), a.versionCommand(),
+		a.imageCommand(), a.setupCommand(), a.serveCommand(), a.mcpCommand(), a.versionCommand(),
 		a.createCommand(), a.listCommand(), a.keepCommand(), a.rmCommand(),
 		a.execCommand(), a.shellCommand(), a.psCommand(), a.logsCommand(), a.killCommand(),
 		a.portCommand(), a.cpCommand(), a.completionCommand(), a.completeCommand(),

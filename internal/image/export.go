@@ -5,10 +5,8 @@ package image
 import (
 	"archive/tar"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 
 	"tranca"
@@ -161,23 +159,5 @@ func (e *exporter) decompressed(name string, d Descriptor, size int64) error {
 		return err
 	}
 	_, err = copyAll(e.ctx, e.w, z)
-	return err
-}
-
-// Save writes an image of the store as an archive that `docker load` reads.
-func (s *Store) Save(ctx context.Context, name string, w io.Writer) error {
-	digest, err := s.resolve(ctx, name)
-	if err != nil {
-		return err
-	}
-	held, err := s.lock(ctx, placeOf(digest, forTree), shared)
-	if err != nil {
-		return err
-	}
-	defer held.release()
-	err = s.export(ctx, digest, w)
-	if errors.Is(err, fs.ErrNotExist) {
-		return s.missing(ctx, name)
-	}
 	return err
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -22,22 +21,11 @@ import (
 // order of names and of root's, so that the same files give the same image.
 func (w *work) treeSource(ctx context.Context, root *os.Root, name string, p Progress) (Source, error) {
 	p.begin("reading "+name, 0)
-	r, out := io.Pipe()
-	defer r.Close()
-	packed := make(chan error, 1)
-	go func() {
-		err := packTree(ctx, root, p.writer(out), w.s.bounds)
-		out.CloseWithError(err)
-		packed <- err
-	}()
-	file := w.temp()
-	digest, n, err := w.spool(ctx, file, r)
-	r.CloseWithError(err)
-	if err := errors.Join(err, <-packed); err != nil {
-		return nil, err
-	}
-	w.files[digest] = file
-	return w.layerSource(ctx, name, file, digest, n, config{})
+	return readMade(func(out io.Writer) error {
+		return packTree(ctx, root, p.writer(out), w.s.bounds)
+	}, func(r io.Reader) (Source, error) {
+		return w.tarballSource(ctx, r, name)
+	})
 }
 
 // treePacker writes a folder as a layer.

@@ -66,6 +66,33 @@ func (s *Store) ImportStream(ctx context.Context, r io.Reader, o AddOptions) (In
 	})
 }
 
+// ImportMade is Import of a root tree that fill makes meanwhile, as a tar
+// archive; from says of what, for people.
+func (s *Store) ImportMade(ctx context.Context, from string, o AddOptions, fill func(ctx context.Context, w io.Writer) error) (Info, error) {
+	return s.importBy(ctx, o, func(w *work) (Source, error) {
+		return readMade(func(out io.Writer) error { return fill(ctx, out) }, func(r io.Reader) (Source, error) {
+			return w.tarballSource(ctx, r, from)
+		})
+	})
+}
+
+// readMade lets a source be read while it is made.
+func readMade(fill func(io.Writer) error, read func(io.Reader) (Source, error)) (Source, error) {
+	r, w := io.Pipe()
+	filled := make(chan error, 1)
+	go func() {
+		err := fill(w)
+		w.CloseWithError(err)
+		filled <- err
+	}()
+	src, err := read(r)
+	r.CloseWithError(err) // whoever still writes hears why
+	if failed := <-filled; err == nil {
+		err = failed
+	}
+	return src, err
+}
+
 func inputError(from string, err error) error {
 	class := tranca.ErrInvalid
 	switch {

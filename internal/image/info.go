@@ -4,51 +4,12 @@ package image
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
 	"slices"
 	"strings"
-	"time"
 )
-
-// Info is what is known of an image.
-type Info struct {
-	// Digest is that of the manifest; Names are what it is called, sorted.
-	Digest string   `json:"digest"`
-	Names  []string `json:"names"`
-	Source string   `json:"source,omitempty"`
-	// Platform is for what it was made.
-	Platform Platform `json:"platform"`
-	// Size is what its layers take, in bytes, and Tally what is in its tree.
-	Size  int64 `json:"size"`
-	Tally Tally `json:"tree"`
-	// Added is when it came, and Used when a sandbox last began with it; zero
-	// where that isn't known.
-	Added time.Time `json:"added,omitzero"`
-	Used  time.Time `json:"used,omitzero"`
-	// Damaged says why it can't be used; empty where it can.
-	Damaged string `json:"damaged,omitempty"`
-}
-
-// Detail is all that the store knows of an image.
-type Detail struct {
-	Info
-	// Root is where the tree lies.
-	Root   string       `json:"root"`
-	Config string       `json:"config"`
-	Layers []Descriptor `json:"layers"`
-	// Env is what a program finds. What Docker would run and as whom is shown,
-	// and decides nothing here.
-	Env        map[string]string `json:"env"`
-	Entrypoint []string          `json:"entrypoint,omitempty"`
-	Command    []string          `json:"command,omitempty"`
-	User       string            `json:"user,omitempty"`
-	Workdir    string            `json:"workdir,omitempty"`
-	Volumes    []string          `json:"volumes,omitempty"`
-	Health     json.RawMessage   `json:"healthcheck,omitempty"`
-}
 
 // info returns what is known of one image.
 func (s *Store) info(ctx context.Context, digest string) (Info, error) {

@@ -22,20 +22,6 @@ const (
 	whiteoutMeta   = ".wh..wh."
 )
 
-// Tally is what an unpacked tree holds.
-type Tally struct {
-	// Entries counts the entries of all layers.
-	Entries int `json:"entries"`
-	// Bytes is the content of all files that were written.
-	Bytes int64 `json:"bytes"`
-	// LeftOut counts devices, FIFOs and sockets, which are left out, and Some
-	// names the first of them.
-	LeftOut int      `json:"left_out,omitempty"`
-	Some    []string `json:"some_left_out,omitempty"`
-	// SetID counts programs that lost their set-id bits.
-	SetID int `json:"set_id_stripped,omitempty"`
-}
-
 const maxNoted = 20
 
 // unpacker puts layers one upon the other.

@@ -117,6 +117,9 @@ func (s *Store) documents(digest string) (*manifest, *config, error) {
 	return m, c, err
 }
 
+// Digest returns the digest that a name stands for. Errors are those of Open.
+func (s *Store) Digest(ctx context.Context, name string) (string, error) { return s.resolve(ctx, name) }
+
 // resolve returns the digest that a name stands for.
 func (s *Store) resolve(ctx context.Context, text string) (string, error) {
 	n, err := ParseName(text)
@@ -200,7 +203,3 @@ func howToGet(name string) string {
 	}
 	return "tranca image list"
 }
-
-// Profiles are the images that tranca can build without being told what is in
-// them.
-var Profiles = []string{"code", "minimal"}

@@ -13,17 +13,6 @@ import (
 	"tranca"
 )
 
-// Removed is what was taken out of the store.
-type Removed struct {
-	// Names were given up, and Images are the digests that are gone.
-	Names  []string `json:"names"`
-	Images []string `json:"images"`
-	// Bytes is what that freed.
-	Bytes int64 `json:"bytes"`
-	// Kept says of images that were to go why they did not.
-	Kept []string `json:"kept,omitempty"`
-}
-
 // Remove gives up a name and, where the image has no other, removes the image. By
 // a digest it removes an image with all its names. One that a sandbox uses is
 // [tranca.ErrBusy], and nothing has happened.

@@ -25,15 +25,6 @@ type Source interface {
 	Name() string
 }
 
-// AddOptions say how an image comes into the store.
-type AddOptions struct {
-	// Name is what it is called from then on; needed.
-	Name string
-	// Platform is the one to take of several; the zero value is this host's.
-	Platform Platform
-	Progress Progress
-}
-
 // Add takes an image from a source, unpacks it, and gives it its name. An image
 // that is there already only gets the name. Errors wrap [tranca.ErrInvalid] (the
 // image is malformed, or exceeds a bound), [tranca.ErrNotFound] (not for that

@@ -3,7 +3,6 @@
 package image
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -20,26 +19,6 @@ import (
 
 	"tranca"
 )
-
-// Bounds are what an image may take at most. A field that is 0 has the default.
-type Bounds struct {
-	// Layers counts layers; the default is 256.
-	Layers int
-	// Bytes bounds one blob, one layer's archive when it is decompressed, and
-	// the files of a tree together; the default is 64 GiB.
-	Bytes int64
-	// Entries bounds the entries of all layers together; the default is 2,000,000.
-	Entries int
-	// Time bounds the unpacking of one image; the default is one hour.
-	Time time.Duration
-}
-
-func (b Bounds) withDefaults() Bounds {
-	return Bounds{
-		Layers: cmp.Or(b.Layers, 256), Bytes: cmp.Or(b.Bytes, 64<<30),
-		Entries: cmp.Or(b.Entries, 2_000_000), Time: cmp.Or(b.Time, time.Hour),
-	}
-}
 
 // Options say where the store is. The zero value is right for everything but
 // tests.
