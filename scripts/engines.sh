@@ -223,7 +223,7 @@ end() {
 ours() {
 	local entry
 	for entry in /proc/[0-9]*; do
-		if tr '\0' ' ' <"$entry/cmdline" 2>/dev/null | grep -q "^[^ ]*\(containerd-shim\|conmon\|runc\|tranca-sentry\|podman\|catatonit\|fuse-overlayfs\).*\($run\|$data\)"; then
+		if { tr '\0' ' ' <"$entry/cmdline"; } 2>/dev/null | grep -q "^[^ ]*\(containerd-shim\|conmon\|runc\|tranca-sentry\|podman\|catatonit\|fuse-overlayfs\).*\($run\|$data\)"; then
 			echo "${entry#/proc/}"
 		fi
 	done
