@@ -105,7 +105,7 @@ func (l *entryLine) entry() (Entry, error) {
 func encode(w io.Writer, s *Set) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(headLine{version, s.ID, s.Created, s.Mounts, len(s.Changes())}); err != nil {
+	if err := enc.Encode(headLine{version, s.ID, s.Created, s.Mounts, s.count()}); err != nil {
 		return err
 	}
 	for i := range s.Entries {

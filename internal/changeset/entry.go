@@ -123,6 +123,16 @@ func (s *Set) Changes() []tranca.Change {
 	return all
 }
 
+// count returns how many entries are changes.
+func (s *Set) count() (n int) {
+	for i := range s.Entries {
+		if s.Entries[i].Kind != Folder {
+			n++
+		}
+	}
+	return n
+}
+
 // Place is where the sandbox saw the entry.
 func (s *Set) Place(e *Entry) string { return path.Join(s.Mounts[e.Mount].Target, e.Path) }
 

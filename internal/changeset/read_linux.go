@@ -354,7 +354,7 @@ func (r *reader) file(up, host int, name string, e Entry) {
 		return
 	}
 	e.Size = st.Size
-	if e.Kind == Created && hasAttr(fd, attrOrigin) {
+	if e.Kind == Created && hasAttr(fd, attrOrigin) && r.changed(host) {
 		e.Conflict = vanished
 	}
 	if e.Kind == Modified && e.Size == e.Base.Size && e.Mode == e.Base.Mode&maxMode && r.same(f, host, name, e.Size) {
@@ -364,6 +364,14 @@ func (r *reader) file(up, host int, name string, e Entry) {
 		r.keep(f, &e)
 	}
 	r.add(e)
+}
+
+// changed reports whether something was put into a folder of the host, or taken
+// out of it, since the sandbox began. A file that was copied up and is not on
+// the host has vanished there then; else the code has renamed or linked it.
+func (r *reader) changed(host int) bool {
+	var st unix.Stat_t
+	return host >= 0 && unix.Fstat(host, &st) == nil && st.Mtim.Nano() > r.since
 }
 
 // same compares a file with the host's. What can't be compared is not the same.

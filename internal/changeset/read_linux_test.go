@@ -19,18 +19,33 @@ import (
 
 // world is a host folder, an upper folder made by hand, and a store.
 type world struct {
-	t           *testing.T
+	t           failer
 	host, upper string
 	store       *Store
 	tracker     *Tracker
 	shown       Shown
 }
 
+// failer is what both kinds of test have.
+type failer interface {
+	Helper()
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+	Errorf(format string, args ...any)
+}
+
 const testID tranca.ID = "i0k3v7q2m9x4c8b1z5n6a"
 
 func newWorld(t *testing.T, host map[string]string) *world {
 	t.Helper()
-	base := t.TempDir()
+	w := newWorldAt(t, t.TempDir(), host)
+	t.Cleanup(func() { w.store.Close() })
+	return w
+}
+
+// newWorldAt makes a world whose store its caller closes.
+func newWorldAt(t failer, base string, host map[string]string) *world {
+	t.Helper()
 	w := &world{t: t, host: filepath.Join(base, "host"), upper: filepath.Join(base, "upper")}
 	for _, dir := range []string{w.host, w.upper} {
 		if err := os.Mkdir(dir, 0o755); err != nil {
@@ -43,7 +58,6 @@ func newWorld(t *testing.T, host map[string]string) *world {
 	if w.store, err = OpenStore(filepath.Join(base, "state", "changes")); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { w.store.Close() })
 	return w
 }
 
