@@ -74,7 +74,7 @@ func world() cli.World {
 }
 
 func fakes() []tranca.Backend {
-	o := fake.Options{Name: "process"}
+	o := fake.Options{Name: "process", Level: tranca.LevelProcess}
 	for _, item := range strings.Fields(os.Getenv("FAKE_MISSING")) {
 		o.Missing = append(o.Missing, tranca.Item(item))
 	}
@@ -84,14 +84,27 @@ func fakes() []tranca.Backend {
 		}}
 	}
 	if why := os.Getenv("FAKE_UNAVAILABLE"); why != "" {
-		o.ProbeErr = func() error {
-			return &tranca.RefusalError{Backend: "process", Unavailable: true, Problems: []tranca.Problem{{
-				Item: tranca.ItemUser, Asked: "user: user", Missing: why, Mend: "install newuidmap",
-			}}}
-		}
+		o.ProbeErr = unavailable(why)
 	}
 	return []tranca.Backend{
-		fake.New(o), fake.New(fake.Options{Name: "subprocess", Level: tranca.LevelSubprocess}),
+		fake.New(fake.Options{Name: "subprocess", Level: tranca.LevelSubprocess}), fake.New(o), fake.New(gvisorLike(o)),
+	}
+}
+
+// gvisorLike is the default: it lacks what the weaker one lacks.
+func gvisorLike(o fake.Options) fake.Options {
+	o.Name, o.Level = "gvisor", tranca.LevelGVisor
+	if why := os.Getenv("FAKE_NO_GVISOR"); why != "" {
+		o.ProbeErr = unavailable(why)
+	}
+	return o
+}
+
+func unavailable(why string) func() error {
+	return func() error {
+		return &tranca.RefusalError{Unavailable: true, Problems: []tranca.Problem{{
+			Item: tranca.ItemUser, Asked: "user: user", Missing: why, Mend: "install newuidmap",
+		}}}
 	}
 }
 

@@ -127,7 +127,7 @@ func TestRefusals(t *testing.T) {
 		"a name below the floor": {
 			[]tranca.Backend{level("low", tranca.LevelProcess), level("con", tranca.LevelContainer)},
 			func(p *tranca.Policy) { p.Backend, p.Floor = "low", tranca.LevelContainer },
-			tranca.ItemIsolation, "below the floor", []string{"--isolation process", "--backend con"}, false,
+			tranca.ItemIsolation, "below the floor", []string{"--backend con", "--isolation process"}, false,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

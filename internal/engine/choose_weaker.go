@@ -26,7 +26,7 @@ func (e *Engine) withWeaker(ctx context.Context, p tranca.Policy, err error) err
 
 // weaker returns the choices that would work instead: waiving what
 // is missing, if all of it can be waived, and whatever else a probe finds
-// usable, by the one word that asks for it: a lower floor, or a backend where
+// usable, strongest first, by the one word that asks for it: a lower floor, or a backend where
 // the policy names one. Only the operator can make such a choice; it is never
 // made here.
 func (e *Engine) weaker(ctx context.Context, p tranca.Policy, by string, problems []tranca.Problem) []tranca.Alternative {
@@ -34,7 +34,7 @@ func (e *Engine) weaker(ctx context.Context, p tranca.Policy, by string, problem
 	if flags, gives := waivers(problems); flags != "" {
 		out = append(out, tranca.Alternative{Choice: flags, GivesUp: gives})
 	}
-	for _, other := range e.cfg.Backends.All() {
+	for _, other := range slices.Backward(e.cfg.Backends.All()) {
 		report, err := e.probes.get(ctx, other, p.Runtime)
 		if err != nil {
 			continue
