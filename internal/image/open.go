@@ -39,8 +39,8 @@ func (s *Store) Open(ctx context.Context, name string) (img *tranca.Image, relea
 			return img, held.release, nil
 		}
 		held.release()
-		if !errors.Is(err, fs.ErrNotExist) {
-			return nil, nil, s.mend(name, err)
+		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errCorrupt) {
+			return nil, nil, err
 		}
 		if err := s.restore(ctx, digest); err != nil {
 			return nil, nil, s.mend(name, err)
@@ -94,7 +94,7 @@ func (w *work) ensureTree(ctx context.Context, digest string, m *manifest, c *co
 	}
 	defer held.release()
 	_, err = w.s.readMarker(digest)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errCorrupt) {
 		return w.unpack(ctx, digest, m, c, p)
 	}
 	return err
@@ -133,7 +133,7 @@ func (s *Store) resolve(ctx context.Context, text string) (string, error) {
 	}
 	if n.Name != "" && n.Digest == "" {
 		r, err := s.ref(n.Name)
-		if err == nil || !errors.Is(err, fs.ErrNotExist) {
+		if err == nil || !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errCorrupt) {
 			return r.Digest, err
 		}
 		if !isHex(n.Name) || len(n.Name) < minPrefix {

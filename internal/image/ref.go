@@ -75,8 +75,8 @@ func (s *Store) refs(ctx context.Context) ([]ref, error) {
 			continue
 		}
 		r, err := s.readRef(s.path(refsDir, e.Name()))
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // removed meanwhile
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errCorrupt) {
+			continue // removed meanwhile, or no name any more
 		}
 		if err != nil {
 			return nil, err

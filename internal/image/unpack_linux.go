@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"time"
 
@@ -69,6 +70,10 @@ func (w *work) unpack(ctx context.Context, digest string, m *manifest, c *config
 		return w.s.failed("write", root, err)
 	}
 	place := w.s.path(treesDir, hexOf(digest))
+	// What is there without a marker is no tree.
+	if err := os.Rename(place, w.temp()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return w.s.failed("rename", place, err)
+	}
 	if err := os.Rename(dir, place); err != nil {
 		return w.s.failed("rename", place, err)
 	}
@@ -93,7 +98,14 @@ func (s *Store) unpackLayers(ctx context.Context, root string, m *manifest, c *c
 	}
 	defer u.close()
 	for i, l := range m.Layers {
-		if err := s.unpackLayer(ctx, u, l, c.RootFS.DiffIDs[i], i == 0, p); err != nil {
+		err := s.unpackLayer(ctx, u, l, c.RootFS.DiffIDs[i], i == 0, p)
+		if errors.Is(err, tranca.ErrInvalid) {
+			// Is it the image that is wrong, or what the disk made of it?
+			if damaged := s.checkBlob(ctx, l); errors.Is(damaged, errCorrupt) {
+				err = damaged
+			}
+		}
+		if err != nil {
 			return u.tally, s.unpackError(l, err)
 		}
 	}
