@@ -79,6 +79,9 @@ func (p *probes) before(ctx context.Context, b tranca.Backend, runtime string) (
 	}
 	report := withOwn(r.Report())
 	report.Backend = b.Name()
+	if !report.Holds(tranca.ItemIsolation) {
+		return p.get(ctx, b, "") // it can't run here at all, and a probe says why
+	}
 	return report, nil
 }
 

@@ -28,6 +28,7 @@ func All(ready int) (*backend.Registry, error) {
 			}
 			return pool.New(b, ready), nil
 		}),
+		containers(),
 	)
 }
 

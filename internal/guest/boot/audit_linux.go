@@ -2,6 +2,7 @@ package boot
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"os"
 	"path"
@@ -91,7 +92,10 @@ func auditMount(spec *bootspec.Spec, m mountLine) error {
 		}
 	}
 	var st unix.Stat_t
-	if err := unix.Lstat(m.point, &st); err == nil && st.Mode&unix.S_IFMT == unix.S_IFCHR {
+	switch err := unix.Lstat(m.point, &st); {
+	case errors.Is(err, unix.ENOENT), err == nil && device(st.Dev) != m.device:
+		return nil // covered by another mount, which has a line of its own
+	case err == nil && st.Mode&unix.S_IFMT == unix.S_IFCHR:
 		return nil // one of the usual devices, or a mask
 	}
 	return fmt.Errorf("the mount at %s is writable, and nobody asked for it", m.point)
@@ -100,8 +104,11 @@ func auditMount(spec *bootspec.Spec, m mountLine) error {
 // mountLine is what matters of a line of mountinfo.
 type mountLine struct {
 	point, kind string
+	device      string // "MAJOR:MINOR" of its file system
 	writable    bool
 }
+
+func device(dev uint64) string { return fmt.Sprintf("%d:%d", unix.Major(dev), unix.Minor(dev)) }
 
 // parseMount reads "36 35 98:0 /root /point opts fields... - type source opts".
 func parseMount(line string) (m mountLine, ok bool) {
@@ -113,7 +120,7 @@ func parseMount(line string) (m mountLine, ok bool) {
 	if len(f) < 6 || len(b) < 2 {
 		return m, false
 	}
-	m.point, m.kind = path.Clean(unescape(f[4])), b[0]
+	m.point, m.kind, m.device = path.Clean(unescape(f[4])), b[0], f[2]
 	m.writable = !hasOption(f[5], "ro") && !hasOption(b[len(b)-1], "ro")
 	return m, true
 }

@@ -1,0 +1,21 @@
+//go:build !no_docker
+
+package backends
+
+import (
+	"os"
+
+	"tranca"
+	"tranca/internal/backend/container"
+)
+
+// containers is the backend of containers. Which engine, and which image where
+// a policy names none, the operator says by variables.
+func containers() tranca.Backend {
+	return newLazy(container.Name, tranca.LevelContainer, func() (tranca.Backend, error) {
+		return container.New(container.Options{
+			Engine: os.Getenv("TRANCA_CONTAINER_ENGINE"),
+			Image:  os.Getenv("TRANCA_CONTAINER_IMAGE"),
+		})
+	})
+}

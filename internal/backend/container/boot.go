@@ -1,0 +1,236 @@
+package container
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"tranca"
+	"tranca/internal/backend/container/docker"
+	"tranca/internal/guest/bootspec"
+	"tranca/internal/linux/cleanup"
+)
+
+// boot makes one sandbox. On error nothing of it is left.
+func (b *Backend) boot(ctx context.Context, spec *tranca.Spec) (*box, error) {
+	ctx, cancel := context.WithTimeout(ctx, createTime)
+	defer cancel()
+	e, err := b.ready(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.accepts(e, &spec.Policy); err != nil {
+		return nil, err
+	}
+	img, err := b.resolve(ctx, e, spec)
+	if err != nil {
+		return nil, err
+	}
+	var cu cleanup.Stack
+	defer cu.Clean()
+	pl, err := b.prepare(e, spec, img, &cu)
+	if err != nil {
+		return nil, err
+	}
+	m := newBox(b, e, pl)
+	if err := b.start(ctx, m, &cu); err != nil {
+		return nil, b.explainBoot(ctx, e, pl, err)
+	}
+	m.enforcement = b.statement(e, pl)
+	cu.Release()
+	m.watch.Add(1)
+	go m.run()
+	return m, nil
+}
+
+// prepare makes space and mounts, or has the engine make them, and completes
+// what is asked of it.
+func (b *Backend) prepare(e *engine, spec *tranca.Spec, img *resolved, cu *cleanup.Stack) (*plan, error) {
+	if err := diskOf(&spec.Policy); err != nil {
+		return nil, err
+	}
+	user, st, err := b.chooseUser(e, spec)
+	if err != nil {
+		return nil, err
+	}
+	if st != nil {
+		cu.Add(func() { _ = st.giveBack() })
+	}
+	pl, err := b.newPlan(e, spec, img, user)
+	if err != nil {
+		return nil, err
+	}
+	pl.stage = st
+	if err := b.addSpace(e, pl); err != nil {
+		return nil, err
+	}
+	if err := pl.coverVolumes(); err != nil {
+		return nil, err
+	}
+	if b.weaken != nil {
+		b.weaken(pl)
+	}
+	return pl, nil
+}
+
+// addSpace makes the writable space and the mounts, here or by the engine.
+func (b *Backend) addSpace(e *engine, pl *plan) error {
+	if pl.stage == nil {
+		pl.engineSpace(e)
+		return b.engineMounts(pl)
+	}
+	if err := pl.stage.makeSpace(pl); err != nil {
+		return err
+	}
+	for i := range pl.policy.Mounts {
+		if err := pl.stage.makeMount(pl, i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// start makes the container, and lets the agent boot when everything about it
+// is as it was asked for. Until then no code is in it.
+func (b *Backend) start(ctx context.Context, m *box, cu *cleanup.Stack) error {
+	e, pl := m.engine, m.plan
+	name := "tranca-" + string(pl.id)
+	// Whether or not the engine got as far as to say so, it may have made it.
+	cu.Add(func() { _ = m.removeAll(name) })
+	id, warnings, err := e.Create(ctx, name, &pl.config)
+	if err != nil {
+		return err
+	}
+	m.id, m.warnings = id, warnings
+	checked := make(chan error, 1)
+	go func() { checked <- readBack(ctx, e, pl, id) }()
+	m.stream, err = e.Attach(ctx, id)
+	if err == nil {
+		cu.Add(func() { m.stream.Close() })
+	}
+	if err = errors.Join(<-checked, err); err != nil {
+		return err
+	}
+	if err := e.Start(ctx, id); err != nil {
+		return err
+	}
+	seen := make(chan error, 1)
+	go func() { seen <- m.lookFromOutside(ctx) }()
+	err = m.converse(ctx)
+	if err = errors.Join(err, <-seen); err != nil {
+		return err
+	}
+	m.outside.settle()
+	return nil
+}
+
+// converse sends the boot message and reads the answer, which is one line.
+func (m *box) converse(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, bootTime)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { _ = m.stream.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	body := m.plan.boot.Marshal()
+	if len(body) > bootspec.MaxSize {
+		return fmt.Errorf("%w: the policy's mounts make a boot message of %d bytes, at most %d are possible",
+			tranca.ErrInvalid, len(body), bootspec.MaxSize)
+	}
+	msg := binary.BigEndian.AppendUint32(make([]byte, 0, len(body)+4), uint32(len(body)))
+	if _, err := m.stream.Write(append(msg, body...)); err != nil {
+		return m.bootError(ctx, err)
+	}
+	answer, err := readLine(m.stream)
+	if err != nil {
+		return m.bootError(ctx, err)
+	}
+	if answer != "ok" {
+		return &bootFailure{answer}
+	}
+	if !stop() {
+		return context.Cause(ctx)
+	}
+	return m.stream.SetDeadline(time.Time{})
+}
+
+// maxAnswer bounds the agent's line.
+const maxAnswer = 2048
+
+// readLine reads a line and nothing beyond it.
+func readLine(r io.Reader) (string, error) {
+	var line []byte
+	one := make([]byte, 1)
+	for len(line) < maxAnswer {
+		if _, err := io.ReadFull(r, one); err != nil {
+			return "", err
+		}
+		if one[0] == '\n' {
+			return string(line), nil
+		}
+		line = append(line, one[0])
+	}
+	return "", bufio.ErrTooLong
+}
+
+// bootFailure is what the agent answered instead of "ok".
+type bootFailure struct{ said string }
+
+func (f *bootFailure) Error() string { return "guest agent did not boot: " + quote(f.said) }
+
+// bootError adds what the container said last.
+func (m *box) bootError(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	if said := strings.TrimSpace(m.stream.Said()); said != "" {
+		return fmt.Errorf("guest agent did not boot: %w: %s", err, quote(said))
+	}
+	return fmt.Errorf("guest agent did not boot: %w", err)
+}
+
+// explainBoot turns what went wrong into what the operator can mend.
+func (b *Backend) explainBoot(ctx context.Context, e *engine, pl *plan, err error) error {
+	var r *tranca.RefusalError
+	if errors.As(err, &r) || errors.Is(err, tranca.ErrInvalid) || errors.Is(err, context.Canceled) {
+		return err
+	}
+	if ctx.Err() != nil && !errors.Is(err, context.DeadlineExceeded) {
+		return context.Cause(ctx)
+	}
+	p := tranca.Problem{Item: tranca.ItemIsolation, Asked: "a container of " + e.Name, Missing: err.Error()}
+	var failed *bootFailure
+	var said *docker.Error
+	switch {
+	case errors.As(err, &failed):
+		p.Item, p.Mend = explainAgent(failed.said, pl)
+		p.Missing = failed.Error()
+	case errors.As(err, &said) && strings.Contains(said.Message, "no space left"):
+		p.Item, p.Mend = tranca.ItemDisk, "make room on the disk that holds "+e.Name+"'s data"
+	case errors.As(err, &said) && pl.policy.Runtime != "" && strings.Contains(said.Message, pl.policy.Runtime):
+		p.Mend = "make " + e.Name + " know the runtime, or leave `runtime` out"
+	case errors.As(err, &said):
+		p.Mend = "see that `" + strings.ToLower(e.Name) + " run` works with the same options; the message is the engine's"
+	default:
+		return explain(e.Socket, err)
+	}
+	return &tranca.RefusalError{Backend: Name, Unavailable: true, Problems: []tranca.Problem{p}}
+}
+
+// explainAgent says which item an agent's failure is about, by its first words.
+func explainAgent(said string, pl *plan) (tranca.Item, string) {
+	switch {
+	case strings.HasPrefix(said, "user namespace"):
+		return tranca.ItemUser, "allow user namespaces on the engine's host (sysctl user.max_user_namespaces), or waive it: waive: [user]"
+	case strings.HasPrefix(said, "landlock"):
+		return tranca.ItemLandlock, "boot the engine's host with lsm=landlock,… on the kernel's command line, or waive it: waive: [landlock]"
+	case strings.HasPrefix(said, "root") && pl.stage != nil:
+		return tranca.ItemFiles, "see that the engine runs in the same mount namespace as tranca"
+	case strings.HasPrefix(said, "root"):
+		return tranca.ItemFiles, "the engine made other mounts than were asked for; use another engine"
+	}
+	return tranca.ItemIsolation, ""
+}

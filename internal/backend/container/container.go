@@ -1,0 +1,188 @@
+package container
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"tranca"
+	"tranca/internal/guest/host"
+)
+
+// Name is the backend's name in policies and flags.
+const Name = "container"
+
+// Options say what the operator decides.
+type Options struct {
+	// Engine names the engine: "docker", "podman", or a local socket
+	// ("unix:///run/podman/podman.sock"). Empty takes the first that is there.
+	Engine string
+	// Image is what the engine calls the image of policies that name none.
+	Image string
+	// RuntimeFolder and CacheFolder are where files of this program are kept;
+	// empty means the usual ones.
+	RuntimeFolder, CacheFolder string
+}
+
+// Backend makes sandboxes in containers. Make one with [New].
+type Backend struct {
+	options Options
+	owner   owner
+	host    *hostSide
+	profile string // the engine's system call filter
+
+	// weaken takes a guarantee away, to see its tests fail. Only tests set it.
+	weaken func(*plan)
+
+	loading sync.Mutex // held while an image is given to the engine
+
+	mu     sync.Mutex
+	engine *engine // nil until one was found
+	files  files
+	trials map[string]tranca.Report // by runtime
+	swept  error                    // what went wrong with the sweep
+	closed bool
+	live   sync.WaitGroup
+}
+
+var (
+	_ tranca.Backend       = (*Backend)(nil)
+	_ tranca.Reporter      = (*Backend)(nil)
+	_ tranca.RuntimeProber = (*Backend)(nil)
+)
+
+// New makes a backend. It looks for an engine when it is first needed. It fails
+// only where tranca itself is at fault or out of resources.
+func New(o Options) (*Backend, error) {
+	filter, err := profile()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", tranca.ErrUnavailable, err)
+	}
+	h, err := openHost(o.RuntimeFolder)
+	if err != nil {
+		return nil, err
+	}
+	return &Backend{
+		options: o, owner: newOwner(), host: h, profile: filter, trials: map[string]tranca.Report{},
+	}, nil
+}
+
+// Name returns "container".
+func (b *Backend) Name() string { return Name }
+
+// Level returns the level of containers. A runtime with a kernel of its own has
+// a higher one, which [Backend.ProbeRuntime] finds.
+func (b *Backend) Level() tranca.Level { return tranca.LevelContainer }
+
+// ready finds the engine, puts the files in place that containers see, and
+// sweeps what dead processes left: all of it once.
+func (b *Backend) ready(ctx context.Context) (*engine, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return nil, fmt.Errorf("%w: backend container", tranca.ErrClosed)
+	}
+	if b.engine != nil {
+		return b.engine, nil
+	}
+	cached := make(chan error, 1)
+	go func() {
+		var err error
+		b.files, err = cacheFiles(b.options.CacheFolder, b.profile)
+		cached <- err
+	}()
+	e, err := find(ctx, b.options.Engine, os.Getenv)
+	if cacheErr := <-cached; err == nil && cacheErr != nil {
+		e.Close()
+		err = cacheErr
+	}
+	if err != nil {
+		return nil, err
+	}
+	b.engine = e
+	// Beside the making of the first sandbox, which it has nothing to do with.
+	b.live.Add(1)
+	go func() {
+		defer b.live.Done()
+		if err := b.sweep(context.Background(), e); err != nil {
+			// Somebody else's leftovers are no reason not to run.
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.swept = err
+		}
+	}()
+	return e, nil
+}
+
+// Attach is always [tranca.ErrGone]: a container dies with its stream, which
+// the process that made it holds.
+func (b *Backend) Attach(_ context.Context, id tranca.ID) (tranca.Sandbox, error) {
+	return nil, fmt.Errorf("%w: sandbox %s: a container of tranca dies with the process that made it", tranca.ErrGone, id)
+}
+
+// Create makes a sandbox. See [tranca.Backend].
+func (b *Backend) Create(ctx context.Context, spec tranca.Spec) (tranca.Sandbox, error) {
+	if err := b.enter(); err != nil {
+		return nil, err
+	}
+	box, err := b.boot(ctx, &spec)
+	if err != nil {
+		b.live.Done()
+		return nil, err
+	}
+	box.closedHook = b.live.Done
+	sb, err := host.New(box, spec)
+	if err != nil {
+		return nil, errors.Join(err, box.Close(context.WithoutCancel(ctx)))
+	}
+	return sb, nil
+}
+
+func (b *Backend) enter() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return fmt.Errorf("%w: backend container", tranca.ErrClosed)
+	}
+	b.live.Add(1)
+	return nil
+}
+
+// Close waits for the sandboxes to be closed by their owners, and frees what
+// the backend holds. If ctx ends first, it frees nothing and returns the
+// context's error.
+func (b *Backend) Close(ctx context.Context) error {
+	b.mu.Lock()
+	closed := b.closed
+	b.closed = true
+	b.mu.Unlock()
+	if closed {
+		return nil
+	}
+	done := make(chan struct{})
+	go func() { b.live.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		return fmt.Errorf("sandboxes of backend container are still open: %w", context.Cause(ctx))
+	}
+	if b.engine != nil {
+		b.engine.Close()
+	}
+	return b.host.close()
+}
+
+// The times that an engine gets.
+const (
+	// createTime bounds the making of a sandbox, as an image may have to be
+	// unpacked first.
+	createTime = 60 * time.Second
+	// bootTime bounds the guest agent's answer.
+	bootTime = 20 * time.Second
+	// removeTime bounds a sandbox's destruction, an engine that is started anew
+	// in between included.
+	removeTime = 60 * time.Second
+)

@@ -1,0 +1,50 @@
+package container
+
+import (
+	"path"
+	"path/filepath"
+
+	"tranca"
+	"tranca/internal/backend/container/docker"
+	"tranca/internal/confine"
+)
+
+// engineMounts has the engine make the mounts, by path. Somebody could put
+// another file there in between: the agent looks whether it is the same that
+// was opened here, before any code runs.
+func (b *Backend) engineMounts(pl *plan) error {
+	for i := range pl.policy.Mounts {
+		if err := b.engineMount(pl, &pl.policy.Mounts[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *Backend) engineMount(pl *plan, m *tranca.Mount) error {
+	src, err := confine.OpenSource(m)
+	if err != nil {
+		return err
+	}
+	defer src.Close()
+	pl.addMount(m, m.Source)
+	if err := pl.expectSame(m.Target, src.FD()); err != nil {
+		return err
+	}
+	add := func(d docker.Mount) { pl.config.HostConfig.Mounts = append(pl.config.HostConfig.Mounts, d) }
+	for _, p := range src.Bind.Pin {
+		add(bind(filepath.Join(m.Source, p), path.Join(m.Target, p), false))
+	}
+	for _, p := range src.Bind.Protect {
+		add(bind(filepath.Join(m.Source, p), path.Join(m.Target, p), true))
+	}
+	for _, c := range src.Bind.Deny {
+		target := path.Join(m.Target, c.Path)
+		if c.File {
+			add(bind(b.files.empty, target, true))
+			continue
+		}
+		pl.config.HostConfig.Tmpfs[target] = "ro,nosuid,nodev,noexec,size=4096,mode=0000"
+	}
+	return nil
+}

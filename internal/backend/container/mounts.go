@@ -1,0 +1,14 @@
+package container
+
+import (
+	"tranca"
+	"tranca/internal/guest/bootspec"
+)
+
+// addMount has the engine show a folder or file of this host.
+func (pl *plan) addMount(m *tranca.Mount, source string) {
+	pl.config.HostConfig.Mounts = append(pl.config.HostConfig.Mounts, bind(source, m.Target, !m.Writable))
+	if m.Writable {
+		pl.boot.Writable = append(pl.boot.Writable, bootspec.Writable{Path: m.Target})
+	}
+}

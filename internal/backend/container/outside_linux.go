@@ -1,0 +1,220 @@
+package container
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"tranca"
+	"tranca/internal/linux/cgroup"
+)
+
+// outside is what this host sees of a container without asking its engine: its
+// control groups, its writable space, its first process. Safe for concurrent
+// use; a nil one sees nothing.
+type outside struct {
+	stage *stage
+	root  *os.File // where the stage is not ours: the space, by /proc
+
+	mu     sync.Mutex
+	pidfd  int // of the first process; -1 for none
+	view   *cgroup.View
+	own    int64 // memory that the agent holds after its boot
+	latest sample
+	oom    bool
+}
+
+// lookFromOutside finds the container's first process, and its control groups,
+// and compares what they hold with what was asked for.
+func (m *box) lookFromOutside(ctx context.Context) error {
+	m.outside = &outside{stage: m.plan.stage, pidfd: -1}
+	c, err := m.engine.Inspect(ctx, m.id)
+	if err != nil {
+		return err
+	}
+	if c.State.Pid <= 0 {
+		return fmt.Errorf("container %s has no process: it is %s: %s", m.id[:12], quote(c.State.Status), quote(c.State.Error))
+	}
+	o := m.outside
+	if o.pidfd, err = unix.PidfdOpen(c.State.Pid, 0); err != nil {
+		o.pidfd = -1
+		return fmt.Errorf("the container's first process %d can't be found on this host: %w", c.State.Pid, os.NewSyscallError("pidfd_open", err))
+	}
+	if o.view, err = cgroup.ViewOf(c.State.Pid); err != nil {
+		return err
+	}
+	return m.checkGroups()
+}
+
+// checkGroups refuses a container whose control groups hold less than was asked
+// for, whatever the engine says.
+func (m *box) checkGroups() error {
+	l, noSwap, err := m.outside.view.Limits()
+	if err != nil {
+		return err
+	}
+	h := m.plan.config.HostConfig
+	var problems []tranca.Problem
+	add := func(item tranca.Item, asked string, missing string) {
+		if !m.plan.policy.Waives(item) {
+			problems = append(problems, tranca.Problem{
+				Item: item, Asked: asked, Missing: missing, Waivable: true,
+				Mend: "let the engine use the control group's controller (docs/ADMIN.md), or waive it: waive: [" + string(item) + "]",
+			})
+		}
+	}
+	switch {
+	case l.Memory == 0 || l.Memory > h.Memory:
+		add(tranca.ItemMemory, fmt.Sprintf("memory of %d bytes", h.Memory), fmt.Sprintf("the container's group holds %d (0 is no limit)", l.Memory))
+	case !noSwap && swapThere():
+		add(tranca.ItemMemory, "no swap", "the container's group may swap")
+	}
+	if want := *h.PidsLimit; h.PidsLimit != nil && (l.Processes == 0 || l.Processes > want) {
+		add(tranca.ItemPIDs, fmt.Sprintf("at most %d tasks", want), fmt.Sprintf("the container's group holds %d (0 is no limit)", l.Processes))
+	}
+	if want := h.NanoCPUs / 1e6; l.MilliCPUs == 0 || l.MilliCPUs > want {
+		add(tranca.ItemCPUs, fmt.Sprintf("%d thousandths of a CPU", want), fmt.Sprintf("the container's group has %d (0 is no limit)", l.MilliCPUs))
+	}
+	if problems != nil {
+		return &tranca.RefusalError{Backend: Name, Problems: problems}
+	}
+	return nil
+}
+
+// swapThere reports whether this host swaps at all.
+func swapThere() bool {
+	text, err := os.ReadFile("/proc/swaps")
+	if err != nil {
+		return true
+	}
+	lines := 0
+	for _, c := range text {
+		if c == '\n' {
+			lines++
+		}
+	}
+	return lines > 1
+}
+
+// settle notes what the agent itself uses, now that it has booted.
+func (o *outside) settle() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if s, err := o.view.Stats(); err == nil {
+		o.own = s.Memory
+	}
+}
+
+func (o *outside) begin(busy bool) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.latest, o.oom = sample{usage: tranca.Usage{CPU: -1, MemoryPeak: -1, ProcessesPeak: -1}}, false
+	return o.view.Begin(busy)
+}
+
+// stats reads the counters. What the agent holds is taken off: it is measured
+// for memory, and known for tasks.
+func (o *outside) stats() (sample, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	s, err := o.view.Stats()
+	if err != nil {
+		return sample{}, err
+	}
+	memory, tasks, cpu := o.view.Counts()
+	out := sample{
+		usage:     tranca.Usage{CPU: -1, MemoryPeak: -1, ProcessesPeak: -1},
+		countsCPU: cpu, cpuSpent: s.CPUSpent, oomKills: s.OOMKills, refused: s.Refused,
+		processes: max(s.Processes-agentTasks, 0),
+	}
+	if !tasks {
+		out.processes = 1 // it is not known that there is none
+	}
+	if cpu {
+		out.usage.CPU = s.CPUTime
+	}
+	if memory && s.MemoryPeak >= 0 {
+		out.usage.MemoryPeak = max(s.MemoryPeak-o.own, 0)
+	}
+	if tasks {
+		out.usage.ProcessesPeak = max(s.ProcessesPeak-agentTasks, 0)
+	}
+	o.latest = out
+	o.oom = o.oom || out.oomKills > 0
+	return out, nil
+}
+
+// last is the usage of the last sample, for a container that is gone.
+func (o *outside) last() tranca.Usage {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.latest.usage
+}
+
+// sawOOM reports whether a sample has shown a kill for want of memory.
+func (o *outside) sawOOM() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.oom
+}
+
+// full reports whether the writable space has no room, or no inode, left.
+func (o *outside) full() (disk, inodes bool) {
+	if o.stage != nil {
+		return o.stage.full()
+	}
+	return false, false
+}
+
+// kill ends the container's first process, and by it all others, without the
+// engine. Only root and the owner of the container's user namespace may.
+func (o *outside) kill(ctx context.Context) error {
+	if o == nil {
+		return nil
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.pidfd < 0 {
+		return nil
+	}
+	err := unix.PidfdSendSignal(o.pidfd, unix.SIGKILL, nil, 0)
+	if errors.Is(err, unix.ESRCH) {
+		return nil
+	}
+	if err != nil {
+		return os.NewSyscallError("kill", err)
+	}
+	for ctx.Err() == nil {
+		p := []unix.PollFd{{Fd: int32(o.pidfd), Events: unix.POLLIN}}
+		if n, err := unix.Poll(p, int(20*time.Millisecond/time.Millisecond)); n > 0 || err != nil && err != unix.EINTR {
+			break
+		}
+	}
+	return context.Cause(ctx)
+}
+
+func (o *outside) close() error {
+	if o == nil {
+		return nil
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var errs []error
+	if o.pidfd >= 0 {
+		errs = append(errs, unix.Close(o.pidfd))
+		o.pidfd = -1
+	}
+	if o.view != nil {
+		errs = append(errs, o.view.Close())
+	}
+	if o.root != nil {
+		errs = append(errs, o.root.Close())
+		o.root = nil
+	}
+	return errors.Join(errs...)
+}

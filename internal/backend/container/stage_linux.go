@@ -1,0 +1,261 @@
+package container
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"tranca"
+	"tranca/internal/confine"
+	"tranca/internal/guest/bootspec"
+	"tranca/internal/linux/idrange"
+	"tranca/internal/linux/mount"
+	"tranca/internal/linux/supervisor"
+)
+
+// hostSide is what this process can do beside the engine. Safe for concurrent use.
+type hostSide struct {
+	folder string        // the runtime folder's path
+	ids    *idrange.Pool // nil where only an engine maps users
+}
+
+// openHost prepares for root alone: nobody else can mount where an engine sees
+// it.
+func openHost(runtimeFolder string) (*hostSide, error) {
+	h := &hostSide{}
+	if os.Geteuid() != 0 {
+		return h, nil
+	}
+	dir, err := supervisor.OpenFolder(runtimeFolder)
+	if err != nil {
+		return nil, err
+	}
+	h.folder = dir.Name()
+	if err := dir.Close(); err != nil {
+		return nil, err
+	}
+	h.ids, err = idrange.Open(idrange.Options{Folder: runtimeFolder})
+	var lack *idrange.Missing
+	if errors.As(err, &lack) {
+		return h, nil
+	}
+	return h, err
+}
+
+func (h *hostSide) close() error {
+	if h.ids == nil {
+		return nil
+	}
+	return h.ids.Close()
+}
+
+// stages reports whether this process can make space and mounts itself.
+func (h *hostSide) stages() bool { return h.ids != nil }
+
+// stage is where the engine finds what this process has mounted for one
+// sandbox, until the container has it: a folder that root alone can enter.
+type stage struct {
+	path  string
+	block *idrange.Block
+	space *os.File // the root of the writable space
+}
+
+// stagePrefix names the folders of stages; the owner's name follows, with dots
+// for slashes, and the sandbox's id.
+const stagePrefix = "container-"
+
+// newStage makes the folder and takes user ids. On error nothing is left.
+func (h *hostSide) newStage(o owner, id tranca.ID) (*stage, error) {
+	block, err := h.ids.Acquire()
+	if err != nil {
+		return nil, fmt.Errorf("user ids: %w", err)
+	}
+	name := stagePrefix + strings.ReplaceAll(o.process, "/", ".") + "-" + string(id)
+	s := &stage{path: filepath.Join(h.folder, name), block: block}
+	if err := os.Mkdir(s.path, 0o700); err != nil {
+		return nil, errors.Join(fmt.Errorf("stage: %w", err), block.Release())
+	}
+	return s, nil
+}
+
+// user is who runs the code: the second of the block, as in the process
+// backend, whose first is the agent's there and nobody's here.
+func (s *stage) user() (uid, gid uint32) { return s.block.UID + 1, s.block.GID + 1 }
+
+// place puts a detached tree at a name in the stage.
+func (s *stage) place(t mount.Tree, name string, file bool) (string, error) {
+	at := filepath.Join(s.path, name)
+	var err error
+	if file {
+		err = os.WriteFile(at, nil, 0o600)
+	} else {
+		err = os.Mkdir(at, 0o700)
+	}
+	if err == nil {
+		err = t.Attach(unix.AT_FDCWD, at)
+	}
+	if err != nil {
+		return "", fmt.Errorf("stage: %w", err)
+	}
+	return at, nil
+}
+
+// makeSpace makes the writable space and has it shown at its folders.
+func (s *stage) makeSpace(pl *plan) error {
+	d := pl.policy.Limits.Disk
+	t, err := mount.Tmpfs(uint64(d.Size), uint64(d.Inodes), 0o755, mount.NoSUID|mount.NoDev)
+	if err != nil {
+		return fmt.Errorf("writable space: %w", err)
+	}
+	s.space = os.NewFile(uintptr(t.FD()), "writable space")
+	at, err := s.place(t, "space", false)
+	if err != nil {
+		return err
+	}
+	for _, folder := range spaceFolders {
+		source := filepath.Join(at, filepath.Base(folder))
+		if err := s.makeFolder(source, folder == "/work", pl.user); err != nil {
+			return err
+		}
+		pl.config.HostConfig.Mounts = append(pl.config.HostConfig.Mounts, bind(source, folder, false))
+		pl.boot.Writable = append(pl.boot.Writable, bootspec.Writable{
+			Path: folder, Size: uint64(d.Size), Inodes: uint64(d.Inodes),
+		})
+	}
+	return nil
+}
+
+// makeFolder makes a folder of the space: the code's own, or one for all.
+func (s *stage) makeFolder(name string, own bool, user codeUser) error {
+	mode := os.FileMode(0o777) | os.ModeSticky
+	if own {
+		mode = 0o755
+	}
+	err := os.Mkdir(name, 0o700)
+	if err == nil {
+		err = os.Chmod(name, mode)
+	}
+	if err == nil && own {
+		err = os.Lchown(name, int(user.uid), int(user.gid))
+	}
+	if err != nil {
+		return fmt.Errorf("writable space: %w", err)
+	}
+	return nil
+}
+
+// makeMount clones a source, with its owner mapped to the code's user, hides
+// and protects what the policy says in it, and has it shown.
+func (s *stage) makeMount(pl *plan, i int) error {
+	m := &pl.policy.Mounts[i]
+	src, err := confine.OpenSource(m)
+	if err != nil {
+		return err
+	}
+	defer src.Close()
+	t, err := src.CloneMapped(Name, pl.user.uid, pl.user.gid)
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	attrs := uint64(mount.NoSUID | mount.NoDev)
+	if !m.Writable {
+		attrs |= mount.ReadOnly
+	}
+	if err := t.Set(attrs); err != nil {
+		return fmt.Errorf("mount %s: %w", m.Source, err)
+	}
+	at, err := s.place(t, "m"+strconv.Itoa(i), src.Bind.File)
+	if err != nil {
+		return err
+	}
+	if err := s.restrict(t, &src.Bind); err != nil {
+		return fmt.Errorf("mount %s: %w", m.Source, err)
+	}
+	pl.addMount(m, at)
+	return pl.expectSame(m.Target, src.FD())
+}
+
+// settled takes the mounts out of this host's sight: the container has its own.
+func (s *stage) settled() error {
+	err := unix.Unmount(filepath.Join(s.path, "space"), unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
+	if err == unix.EINVAL || err == unix.ENOENT {
+		err = nil // there is none
+	}
+	errs := []error{os.NewSyscallError("umount", err)}
+	entries, err := os.ReadDir(s.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	errs = append(errs, err)
+	for _, e := range entries {
+		errs = append(errs, dropStaged(filepath.Join(s.path, e.Name())))
+	}
+	return errors.Join(append(errs, os.Remove(s.path))...)
+}
+
+// dropStaged unmounts what is at a place of a stage and removes the place. It
+// never removes what is in it: that is somebody's, if it is still mounted.
+func dropStaged(at string) error {
+	for {
+		err := unix.Unmount(at, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
+		if err == unix.EINVAL {
+			break // it is no mount any more
+		}
+		if err != nil {
+			return fmt.Errorf("stage: %w", &os.PathError{Op: "umount", Path: at, Err: err})
+		}
+	}
+	return os.Remove(at)
+}
+
+// giveBack ends the stage. The container must be gone.
+func (s *stage) giveBack() error {
+	errs := []error{s.settled()}
+	if s.space != nil {
+		errs = append(errs, s.space.Close())
+		s.space = nil
+	}
+	return errors.Join(append(errs, s.block.Release())...)
+}
+
+// full reports whether the writable space is: without room for a page, without
+// an inode.
+func (s *stage) full() (disk, inodes bool) {
+	var st unix.Statfs_t
+	if s.space == nil || unix.Fstatfs(int(s.space.Fd()), &st) != nil {
+		return false, false
+	}
+	return st.Blocks > 0 && st.Bavail*uint64(st.Bsize) < 4096, st.Files > 0 && st.Ffree == 0
+}
+
+// sweepStages takes down the stages of processes that no longer live.
+func (h *hostSide) sweepStages() error {
+	if h.folder == "" {
+		return nil
+	}
+	entries, err := os.ReadDir(h.folder)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, e := range entries {
+		rest, ok := strings.CutPrefix(e.Name(), stagePrefix)
+		end := strings.LastIndexByte(rest, '-')
+		if !ok || end < 0 || !e.IsDir() {
+			continue
+		}
+		if lives(strings.ReplaceAll(rest[:end], ".", "/")) != dead {
+			continue
+		}
+		s := &stage{path: filepath.Join(h.folder, e.Name())}
+		errs = append(errs, s.settled())
+	}
+	return errors.Join(errs...)
+}
