@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"io"
+	"os"
 	"strings"
 )
 
@@ -106,6 +107,18 @@ type Sandbox interface {
 	// file or descriptor of it is left. Idempotent. If ctx ends first, the
 	// destruction goes on and an error says what may remain.
 	Close(ctx context.Context) error
+}
+
+// ChangeReader is an optional ability of a sandbox, found with [As]: to show
+// what was written to its mounts of mode cow.
+type ChangeReader interface {
+	// OpenChanges opens the folder that holds what was written to the mount at
+	// this target: the upper folder of an overlay whose marks are attributes of
+	// the user ("user.overlay."). Everything in it is hostile, and while a
+	// program runs it changes. It can be opened until Close, and read until the
+	// caller closes it. Errors wrap [ErrNotFound] (no such mount), [ErrGone] or
+	// [ErrUnsupported].
+	OpenChanges(target string) (*os.File, error)
 }
 
 // PortDialer is an optional ability of a sandbox, found with [As]: to reach

@@ -164,6 +164,9 @@ func Refusal(backend string, root bool, err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, tranca.ErrInvalid) {
 		return err
 	}
+	if strings.Contains(err.Error(), bootspec.CowFailed) {
+		return cowRefusal(backend, err)
+	}
 	return &tranca.RefusalError{Backend: backend, Unavailable: true, Problems: []tranca.Problem{explain(err, root)}}
 }
 

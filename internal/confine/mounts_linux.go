@@ -84,7 +84,13 @@ func bindOf(m *tranca.Mount, s source) (bootspec.Bind, error) {
 	b := bootspec.Bind{
 		Target:   strings.TrimPrefix(m.Target, "/"),
 		File:     s.file,
-		Writable: m.Writable,
+		Writable: m.Writable || m.Cow,
+		Cow:      m.Cow,
+	}
+	if m.Cow {
+		if err := cowSource(m, s); err != nil {
+			return b, err
+		}
 	}
 	if s.file {
 		return b, nil
@@ -96,12 +102,12 @@ func bindOf(m *tranca.Mount, s source) (bootspec.Bind, error) {
 		}
 		if c.Path != "" {
 			b.Deny = append(b.Deny, c)
-		} else if m.Writable {
+		} else if b.Writable {
 			return b, fmt.Errorf("%w: mount %s: deny %s: it does not exist, so nothing can cover it in a writable mount; make it first or mount read-only",
 				tranca.ErrInvalid, m.Source, p)
 		}
 	}
-	if !m.Writable || len(m.Protect) == 0 {
+	if !b.Writable || len(m.Protect) == 0 {
 		return b, nil
 	}
 	found, err := findProtected(s.fd, m.Protect)

@@ -120,7 +120,7 @@ func cloneMapped(backend string, pm *tranca.Mount, src source, uid, gid uint32) 
 	}
 	defer ns.Close()
 	err = t.MapIDs(int(ns.Fd()))
-	if err != nil && (pm.Writable || !errors.Is(err, unix.EINVAL)) {
+	if err != nil && (pm.Writable || pm.Cow || !errors.Is(err, unix.EINVAL)) {
 		t.Close()
 		return t, &tranca.RefusalError{Backend: backend, Problems: []tranca.Problem{{
 			Item: tranca.ItemMounts, Asked: "mount " + pm.Source + " with its owner mapped to the code's user",

@@ -60,18 +60,25 @@ func weaker(item tranca.Item, missing string) string {
 }
 
 func mountStatement(item tranca.Item, pl *Plan, mechanism string) (string, tranca.Status) {
-	var rw []string
+	var rw, cow []string
 	for i := range pl.Policy.Mounts {
-		if m := &pl.Policy.Mounts[i]; m.Writable {
+		switch m := &pl.Policy.Mounts[i]; {
+		case m.Writable:
 			rw = append(rw, m.Target)
+		case m.Cow:
+			cow = append(cow, m.Target)
 		}
 	}
 	switch {
+	case item == tranca.ItemMounts && len(cow) > 0:
+		return mechanism + "; overlays for " + strings.Join(cow, ", ") + ", whose folders on the host are mounted read-only", tranca.StatusEnforced
 	case item == tranca.ItemMountDisk && len(rw) > 0:
 		return "no bound on what is written to " + strings.Join(rw, ", ") + ": the operator said so", tranca.StatusWaived
+	case item == tranca.ItemMountDisk && len(cow) > 0:
+		return "what is written to " + strings.Join(cow, ", ") + " is in the sandbox's own space, which limits.disk bounds", tranca.StatusEnforced
 	case item == tranca.ItemMountDisk:
 		return "all mounts are read-only", tranca.StatusEnforced
-	case item == tranca.ItemProtect && len(rw) == 0:
+	case item == tranca.ItemProtect && len(rw)+len(cow) == 0:
 		return "all mounts are read-only", tranca.StatusEnforced
 	}
 	return mechanism, tranca.StatusEnforced

@@ -9,6 +9,7 @@ package machine
 import (
 	"context"
 	"io"
+	"os"
 
 	"tranca"
 )
@@ -51,6 +52,12 @@ type Machine interface {
 type KillByAgent interface {
 	// KillsAgent reports whether Kill ends the agent.
 	KillsAgent() bool
+}
+
+// ChangeReader is the ability of a machine to hand out what was written to its
+// mounts of mode cow; see [tranca.ChangeReader].
+type ChangeReader interface {
+	OpenChanges(target string) (*os.File, error)
 }
 
 // Observation is what the host has counted.

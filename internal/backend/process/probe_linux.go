@@ -135,6 +135,8 @@ func facts(h *confine.Host) map[string]string {
 		"cgroup":       h.Support.Version,
 		"user id":      strconv.Itoa(os.Geteuid()),
 		"landlock ABI": "none",
+
+		tranca.FactMounts: confine.MountModes,
 	}
 	if abi, err := landlock.ABI(); err == nil {
 		f["landlock ABI"] = strconv.Itoa(abi)

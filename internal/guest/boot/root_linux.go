@@ -44,6 +44,8 @@ var masked = []struct {
 type tree struct {
 	spec *bootspec.Spec
 	root mount.Tree
+	// scratch is the writable space.
+	scratch mount.Tree
 	// empty is a file and nothing a folder, to cover paths with.
 	emptyFile, emptyDir int
 }
@@ -136,7 +138,15 @@ func bindAttrs(b *bootspec.Bind) uint64 {
 }
 
 func (t *tree) place(b *bootspec.Bind, m mount.Tree) error {
-	defer m.Close()
+	defer func() { m.Close() }()
+	if b.Cow {
+		over, err := t.overlay(b, m)
+		if err != nil {
+			return fmt.Errorf("%s%w", bootspec.CowFailed, err)
+		}
+		m.Close()
+		m = over
+	}
 	if err := m.Set(bindAttrs(b)); err != nil {
 		return err
 	}
@@ -324,6 +334,7 @@ func (t *tree) openScratch() (mount.Tree, error) {
 			return m, err
 		}
 	}
+	t.scratch = m
 	return m, m.Attach(unix.AT_FDCWD, stage)
 }
 

@@ -96,6 +96,8 @@ type Bind struct {
 	// File says that it is a file, not a folder.
 	File     bool
 	Writable bool
+	// Cow, of a writable folder, has what is written go to the writable space.
+	Cow bool
 	// Device lets device nodes work, as for /dev/null.
 	Device bool
 	// Deny are paths below Target to cover.
@@ -233,6 +235,7 @@ func (b *Bind) marshal(e *encoder) {
 	for _, p := range b.Pin {
 		e.str(9, p)
 	}
+	e.flag(10, b.Cow)
 }
 
 var errMalformed = errors.New("boot message is malformed")
@@ -416,6 +419,8 @@ func unmarshalBind(data []byte) (Bind, error) {
 			b.Protect = append(b.Protect, string(d))
 		case 9:
 			b.Pin = append(b.Pin, string(d))
+		case 10:
+			b.Cow = v != 0
 		default:
 			return errMalformed
 		}
