@@ -78,6 +78,16 @@ func StartAgent(ctx context.Context, spawn func(*forkexec.Script) (forkexec.Chil
 	return a, nil
 }
 
+// Abandon ends an agent that nobody has adopted.
+func (a *Agent) Abandon() {
+	_, _ = a.Child.Reap() // kills first; there is nobody to tell
+	a.Stream.Close()
+	a.Diagnosis.Close()
+	if a.Scratch != nil {
+		a.Scratch.Close()
+	}
+}
+
 // Converse sends the boot message and reads the answer: one line and, with
 // "ok", a descriptor of the writable space.
 func (a *Agent) Converse(ctx context.Context, spec *bootspec.Spec) error {

@@ -52,6 +52,7 @@ type Box struct {
 	cpuSpent bool
 	procs    []process // outside of the code's group, or leading it; in the order in which they are killed
 	used     bool      // a program was begun
+	held     []io.Closer
 
 	begun   chan struct{} // closed and replaced by Begin: wakes the watch
 	closing chan struct{}
@@ -88,6 +89,9 @@ func (b *Box) Attend(name string, c forkexec.Child, diagnosis *os.File) {
 
 // Adopt gives the box the stream to its agent, and its writable space.
 func (b *Box) Adopt(stream *net.UnixConn, scratch *os.File) { b.stream, b.scratch = stream, scratch }
+
+// Hold has the box keep something open until it is destroyed.
+func (b *Box) Hold(c io.Closer) { b.held = append(b.held, c) }
 
 // Watch says what the box enforces and begins to watch it. The hook is called
 // when it has been destroyed; it may be nil.
@@ -273,6 +277,17 @@ func (b *Box) Kill(ctx context.Context) error {
 	return b.killAgent(ctx)
 }
 
+// KillMachine ends the processes that the sandbox stands on, and the programs
+// with them.
+func (b *Box) KillMachine(ctx context.Context) error {
+	if b.Group != nil {
+		if err := b.Group.Kill(ctx); err != nil {
+			return err
+		}
+	}
+	return b.killAgent(ctx)
+}
+
 // KillsAgent is [machine.KillByAgent].
 func (b *Box) KillsAgent() bool { return b.Group == nil }
 
@@ -375,7 +390,10 @@ func (b *Box) letGo() error {
 		p := &b.procs[i]
 		errs = append(errs, p.diagnosis.Close(), unix.Close(p.child.PIDFD))
 	}
-	b.procs = nil
+	for _, c := range b.held {
+		errs = append(errs, c.Close())
+	}
+	b.procs, b.held = nil, nil
 	return errors.Join(errs...)
 }
 

@@ -54,6 +54,13 @@ type KillByAgent interface {
 	KillsAgent() bool
 }
 
+// Obituary is the ability of a machine to say what its last words were, for one
+// that has ended by itself.
+type Obituary interface {
+	// LastWords are bounded and hostile; they may be empty.
+	LastWords() string
+}
+
 // ChangeReader is the ability of a machine to hand out what was written to its
 // mounts of mode cow; see [tranca.ChangeReader].
 type ChangeReader interface {

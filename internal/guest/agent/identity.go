@@ -15,6 +15,10 @@ type identity struct {
 	uid, gid       int
 	ownUID, ownGID int
 	switching      bool
+	// effective says that the kernel has no user for file work alone, as gVisor
+	// has none: then the thread's effective user changes. Its real and saved
+	// ones stay, so that the code's user may no more signal it than before.
+	effective bool
 }
 
 // newIdentity checks that the process can take on the user's rights. With
@@ -36,6 +40,9 @@ func newIdentity(uid, gid uint32) (identity, error) {
 	if err != nil {
 		return id, errors.New("dropping the agent's supplementary groups, which file work would keep: " + err.Error())
 	}
+	if _, err := unix.SetfsuidRetUid(-1); err == unix.ENOSYS {
+		id.effective = true
+	}
 	return id, id.do(func() error { return nil })
 }
 
@@ -46,7 +53,7 @@ func (id *identity) do(f func() error) error {
 		return f()
 	}
 	runtime.LockOSThread()
-	if err := setFS(id.uid, id.gid); err != nil {
+	if err := id.set(id.uid, id.gid); err != nil {
 		// The thread's rights are unknown: back to the own, or not at all.
 		id.back()
 		return err
@@ -56,10 +63,43 @@ func (id *identity) do(f func() error) error {
 }
 
 func (id *identity) back() {
-	if err := setFS(id.ownUID, id.ownGID); err != nil {
+	if err := id.set(id.ownUID, id.ownGID); err != nil {
 		panic("agent: can't take back the own user: " + err.Error())
 	}
 	runtime.UnlockOSThread()
+}
+
+func (id *identity) set(uid, gid int) error {
+	if id.effective {
+		return setEffective(uid, gid)
+	}
+	return setFS(uid, gid)
+}
+
+// setEffective changes the thread's effective user and group. The group goes
+// first on the way out, and last on the way back, for it takes the user's right
+// to change it.
+func setEffective(uid, gid int) error {
+	const same = ^uintptr(0)
+	user := func() unix.Errno {
+		_, _, e := unix.RawSyscall(unix.SYS_SETRESUID, same, uintptr(uid), same)
+		return e
+	}
+	group := func() unix.Errno {
+		_, _, e := unix.RawSyscall(unix.SYS_SETRESGID, same, uintptr(gid), same)
+		return e
+	}
+	first, second := group, user
+	if uid == 0 {
+		first, second = user, group
+	}
+	if e := first(); e != 0 {
+		return os.NewSyscallError("effective user", e)
+	}
+	if e := second(); e != 0 {
+		return os.NewSyscallError("effective user", e)
+	}
+	return nil
 }
 
 // setFS changes the thread's user and group for file work. The calls report no

@@ -15,12 +15,12 @@ import (
 // fileCaps are what a file server keeps: to act on the files of the code's
 // user, which its user namespace maps, as that user may.
 const fileCaps = 1<<unix.CAP_CHOWN | 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_DAC_READ_SEARCH |
-	1<<unix.CAP_FOWNER | 1<<unix.CAP_FSETID
+	1<<unix.CAP_FOWNER
 
 // EnterFiles makes the process the file server of a sandbox whose code runs
 // under a kernel in user space. It reads the boot message from the descriptor,
 // builds the same root that code would have as a locked process, less its
-// devices and its /proc, moves into it, and keeps five capabilities over files.
+// devices and its /proc, moves into it, and keeps four capabilities over files.
 // It answers the host as an agent does.
 //
 // openOwn is called with the path of a mount that shows this process's

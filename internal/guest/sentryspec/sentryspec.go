@@ -55,6 +55,8 @@ type Spec struct {
 	CPUs int
 	// Memory is how much the programs see, in bytes.
 	Memory uint64
+	// PendingSignals and QueueMemory bound what a user may have queued.
+	PendingSignals, QueueMemory uint64
 	// Shared says that others may change files while the sandbox runs, so that
 	// nothing that was read of them may be believed for long.
 	Shared bool
