@@ -22,6 +22,7 @@ import (
 func openSession(t *testing.T, change func(*tranca.Policy)) (s local.Session, waived []tranca.Item) {
 	t.Helper()
 	p := local.DefaultPolicy()
+	p.Floor, p.Backend = tranca.LevelProcess, "process"
 	if change != nil {
 		change(&p)
 	}

@@ -48,13 +48,13 @@ func TestFullDisk(t *testing.T) {
 		status       int
 		words        string
 	}{
-		{"temporary folder", full("$TMPDIR"), []string{"-c", "print(42)"}, 0, ""},
-		{"/tmp and /var/tmp", full("/tmp") + full("/var/tmp"), []string{"-c", "print(42)"}, 0, ""},
-		{"/dev/shm", full("/dev/shm"), []string{"-c", "print(42)"}, 0, ""},
+		{"temporary folder", full("$TMPDIR"), []string{"--isolation", "process", "-c", "print(42)"}, 0, ""},
+		{"/tmp and /var/tmp", full("/tmp") + full("/var/tmp"), []string{"--isolation", "process", "-c", "print(42)"}, 0, ""},
+		{"/dev/shm", full("/dev/shm"), []string{"--isolation", "process", "-c", "print(42)"}, 0, ""},
 		{"subprocess", full("$TMPDIR"), []string{"--backend", "subprocess", "--isolation", "subprocess", "-c", "print(42)"}, 0, ""},
 		{"no inodes", "mount -t tmpfs -o size=1m,nr_inodes=1 none $TMPDIR\n", []string{"--backend", "subprocess", "--isolation", "subprocess", "-c", "print(42)"}, 126, "no space left"},
-		{"runtime folder", full("/run"), []string{"-c", "print(42)"}, 126, "no space left"},
-		{"runtime folder without inodes", "mount -t tmpfs -o size=1m,nr_inodes=2 none /run\n", []string{"-c", "print(42)"}, 126, "no space left"},
+		{"runtime folder", full("/run"), []string{"--isolation", "process", "-c", "print(42)"}, 126, "no space left"},
+		{"runtime folder without inodes", "mount -t tmpfs -o size=1m,nr_inodes=2 none /run\n", []string{"--isolation", "process", "-c", "print(42)"}, 126, "no space left"},
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			o := inNewMounts(t, r.script, append([]string{"run"}, r.args...)...)
@@ -75,7 +75,7 @@ func TestFullDiskOfAFileSpace(t *testing.T) {
 	if _, err := exec.LookPath("mkfs.ext4"); err != nil {
 		words = "mkfs.ext4 is not installed"
 	}
-	name := file(t, "policy.yaml", "version: 1\nlimits: {disk: {backing: file, size: 64MiB}}\n")
+	name := file(t, "policy.yaml", "version: 1\nfloor: process\nlimits: {disk: {backing: file, size: 64MiB}}\n")
 	o := inNewMounts(t, full("/var/tmp"), "run", "--policy", name, "-c", "print(42)")
 	o.wants(t, 126, words)
 	if o.stdout != "" {
@@ -134,7 +134,7 @@ func TestFullOutput(t *testing.T) {
 func TestNoTemporaryFolder(t *testing.T) {
 	require.Root(t)
 	nothingLeft(t)
-	run := []string{"run", "-c", "import tempfile; print(len(tempfile.mkdtemp()) > 0)"}
+	run := []string{"run", "--isolation", "process", "-c", "import tempfile; print(len(tempfile.mkdtemp()) > 0)"}
 	for name, script := range map[string]string{
 		"empty root":  "mount -t tmpfs -o mode=000 none /tmp; mount -t tmpfs -o mode=000 none /var/tmp\nunset TMPDIR",
 		"read-only":   "mount -t tmpfs -o ro none /tmp; mount -t tmpfs -o ro none /var/tmp\nunset TMPDIR",

@@ -108,6 +108,7 @@ func TestAgentAnswersGarbage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 			p := local.DefaultPolicy()
+			p.Floor = tranca.LevelProcess
 			p.Limits.Wall = time.Second
 			l, err := local.New(local.WithPolicy(p), local.WithBackend(&garbage{answer: answer}))
 			if err != nil {

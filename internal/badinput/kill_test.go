@@ -144,7 +144,7 @@ func TestSignalsToMCP(t *testing.T) {
 	before, running := state(), descendants()
 	kill := []unix.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGKILL}
 	for round := range signalRounds / 5 {
-		c := prepare(t, "mcp")
+		c := prepare(t, "mcp", "--policy", file(t, "policy.yaml", "version: 1\nfloor: process\n"))
 		in, err := c.cmd.StdinPipe()
 		if err != nil {
 			t.Fatal(err)

@@ -105,7 +105,7 @@ func TestFlagsForMore(t *testing.T) {
 	for _, item := range lacking(t) {
 		waive = append(waive, string(item))
 	}
-	text := fmt.Sprintf("version: 1\nlimits: {wall: 5s, memory: 128MiB, disk: {size: 32MiB}}\nwaive: [%s]\n", strings.Join(waive, ", "))
+	text := fmt.Sprintf("version: 1\nfloor: process\nlimits: {wall: 5s, memory: 128MiB, disk: {size: 32MiB}}\nwaive: [%s]\n", strings.Join(waive, ", "))
 	name := file(t, "policy.yaml", text)
 	for _, flags := range [][]string{
 		{"--timeout", "6s"}, {"--memory", "129MiB"}, {"--cpus", "2"}, {"--pids", "65"}, {"--disk", "33MiB"},

@@ -138,7 +138,9 @@ var probed = sync.OnceValues(func() (items []tranca.Item, why string) {
 			return nil, p.Err.Error()
 		}
 		why = ""
-		for _, problem := range policy.Check(policy.Default(), p.Report) {
+		asked := policy.Default()
+		asked.Floor = tranca.LevelProcess
+		for _, problem := range policy.Check(asked, p.Report) {
 			items = append(items, problem.Item)
 			if !problem.Waivable {
 				why = string(problem.Item) + ": " + problem.Missing
@@ -173,6 +175,7 @@ func open(t *testing.T, change func(*tranca.Policy), opts ...local.Option) *loca
 func tryOpen(t *testing.T, change func(*tranca.Policy), opts ...local.Option) (*local.Local, error) {
 	t.Helper()
 	p := local.DefaultPolicy()
+	p.Floor, p.Backend = tranca.LevelProcess, "process"
 	p.Waive = lacking(t)
 	if change != nil {
 		change(&p)
@@ -189,10 +192,11 @@ func tryOpen(t *testing.T, change func(*tranca.Policy), opts ...local.Option) (*
 	return l, nil
 }
 
-// waivers are the flags that waive what this host lacks.
+// waivers are the flags by which the process backend is used, with what this
+// host lacks waived.
 func waivers(t testing.TB) []string {
 	t.Helper()
-	var flags []string
+	flags := []string{"--isolation", "process"}
 	for _, item := range lacking(t) {
 		flags = append(flags, "--waive", string(item))
 	}

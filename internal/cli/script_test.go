@@ -128,7 +128,9 @@ func lacks(p cli.Probed) string {
 	if p.Err != nil {
 		return p.Err.Error()
 	}
-	for _, problem := range policy.Check(policy.Default(), p.Report) {
+	asked := policy.Default()
+	asked.Floor = tranca.LevelProcess
+	for _, problem := range policy.Check(asked, p.Report) {
 		return string(problem.Item) + ": " + problem.Missing
 	}
 	return ""
@@ -183,14 +185,16 @@ func setID(ts *testscript.TestScript, neg bool, args []string) {
 // serveScript starts a server, which the script's commands then speak to. It is
 // stopped at the script's end, and must leave nothing then.
 func serveScript(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 0 {
-		ts.Fatalf("usage: server")
+	if neg {
+		ts.Fatalf("usage: server [FLAG...]")
 	}
 	folder, err := os.MkdirTemp("", "tranca") // a socket's path must be short
 	ts.Check(err)
 	ts.Defer(func() { os.RemoveAll(folder) })
 	socket := filepath.Join(folder, "s")
 	cmd := exec.Command("tranca", "serve", "--socket", socket, "--grace", "1s", "--log-level", "error")
+	cmd.Args = append(cmd.Args, args...)
+	cmd.Dir = ts.MkAbs(".")
 	cmd.Env = append(os.Environ(), "REAL="+ts.Getenv("REAL"), "WORK="+ts.Getenv("WORK"))
 	out, err := cmd.StdoutPipe()
 	ts.Check(err)

@@ -37,7 +37,7 @@ func mounted(t *testing.T, m tranca.Mount) error {
 		t.Fatal(err)
 	}
 	p := local.DefaultPolicy()
-	p.Backend, p.Mounts = process.Name, []tranca.Mount{m}
+	p.Floor, p.Backend, p.Mounts = tranca.LevelProcess, process.Name, []tranca.Mount{m}
 	for _, item := range tranca.Waivable() {
 		if !report.Holds(item) {
 			p.Waive = append(p.Waive, item)

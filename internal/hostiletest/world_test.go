@@ -45,7 +45,7 @@ func newWorld(t testing.TB, change func(*world, *tranca.Policy)) *world {
 	}
 	w := &world{TB: t, mark: "mark-" + rand.Text(), dir: openFolder(t), report: report}
 	p := local.DefaultPolicy()
-	p.Backend = process.Name
+	p.Floor, p.Backend = tranca.LevelProcess, process.Name
 	for _, item := range tranca.Waivable() {
 		if !report.Holds(item) {
 			p.Waive = append(p.Waive, item)

@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"tranca"
 	"tranca/client"
 	"tranca/internal/app"
 	"tranca/internal/cli"
@@ -47,9 +48,9 @@ func waivers(t *testing.T) string {
 	items, why := probed()
 	require.Check(t, "process", why == "", why)
 	if len(items) == 0 {
-		return "version: 1\n"
+		return "version: 1\nfloor: process\n"
 	}
-	return "version: 1\nwaive: [" + strings.Join(items, ", ") + "]\n"
+	return "version: 1\nfloor: process\nwaive: [" + strings.Join(items, ", ") + "]\n"
 }
 
 var probed = sync.OnceValues(func() (items []string, why string) {
@@ -62,7 +63,9 @@ var probed = sync.OnceValues(func() (items []string, why string) {
 			return nil, p.Err.Error()
 		}
 		why = ""
-		for _, problem := range policy.Check(policy.Default(), p.Report) {
+		asked := policy.Default()
+		asked.Floor = tranca.LevelProcess
+		for _, problem := range policy.Check(asked, p.Report) {
 			items = append(items, string(problem.Item))
 			if !problem.Waivable {
 				why = string(problem.Item) + ": " + problem.Missing
