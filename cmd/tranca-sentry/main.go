@@ -8,9 +8,8 @@
 // start of itself; see [runKernel] and [serveFiles]. To a container engine it
 // is an OCI runtime with runsc's commands; see [runtimeCommands].
 //
-// Whoever starts it for tranca has already put it into new namespaces, its
-// control group and nearly without rights; what it does first is to give up the
-// rest.
+// Whoever starts it for tranca has put it into new namespaces and its control
+// group; what it does first is to give up its rights.
 package main
 
 import (

@@ -27,11 +27,15 @@ func ParseDependencies(text string) []Dependency {
 }
 
 // CheckDependencies compares the written list with the modules that tranca
-// links and those that only tests and tools use.
-func CheckDependencies(written []Dependency, linked, tests []string) []string {
+// links, those that only the gVisor binary links, and those that only tests and
+// tools use.
+func CheckDependencies(written []Dependency, linked, sentry, tests []string) []string {
 	want := map[string]string{}
 	for _, m := range tests {
 		want[m] = "tests"
+	}
+	for _, m := range sentry {
+		want[m] = "tranca-sentry"
 	}
 	for _, m := range linked {
 		want[m] = "tranca"

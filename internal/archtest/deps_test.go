@@ -18,8 +18,8 @@ func TestTextSeesMachines(t *testing.T) {
 
 func TestDependenciesSeeViolations(t *testing.T) {
 	reason := "reads YAML with positions"
-	full := []Dependency{{"m/a", "tranca", reason}, {"m/t", "tests", reason}}
-	if got := CheckDependencies(full, []string{"m/a"}, []string{"m/a", "m/t"}); len(got) != 0 {
+	full := []Dependency{{"m/a", "tranca", reason}, {"m/t", "tests", reason}, {"m/s", "tranca-sentry", reason}}
+	if got := CheckDependencies(full, []string{"m/a"}, []string{"m/a", "m/s"}, []string{"m/a", "m/s", "m/t"}); len(got) != 0 {
 		t.Fatalf("a right list: %q", got)
 	}
 	for _, c := range []struct {
@@ -27,14 +27,14 @@ func TestDependenciesSeeViolations(t *testing.T) {
 		written []Dependency
 		want    string
 	}{
-		{"missing", full[:1], "m/t: used by tests, but not in"},
+		{"missing", []Dependency{full[0], full[2]}, "m/t: used by tests, but not in"},
 		{"unused", append([]Dependency{{"m/x", "tranca", reason}}, full...), "m/x: listed, but not used"},
-		{"wrong place", []Dependency{{"m/a", "tests", reason}, full[1]}, `m/a: listed under "tests"`},
-		{"no reason", []Dependency{{"m/a", "tranca", "needed"}, full[1]}, "m/a: give a reason"},
+		{"wrong place", []Dependency{{"m/a", "tests", reason}, full[1], full[2]}, `m/a: listed under "tests"`},
+		{"no reason", []Dependency{{"m/a", "tranca", "needed"}, full[1], full[2]}, "m/a: give a reason"},
 		{"twice", append([]Dependency{full[0]}, full...), "m/a: listed twice"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := strings.Join(CheckDependencies(c.written, []string{"m/a"}, []string{"m/t"}), "\n")
+			got := strings.Join(CheckDependencies(c.written, []string{"m/a"}, []string{"m/s"}, []string{"m/t"}), "\n")
 			if !strings.Contains(got, c.want) {
 				t.Errorf("violations %q, want one with %q", got, c.want)
 			}

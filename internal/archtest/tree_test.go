@@ -63,14 +63,21 @@ func TestGuestLinksLittle(t *testing.T) {
 	}
 }
 
+// Linking gVisor costs every start some ten milliseconds, so that only the
+// second binary does.
+func TestTrancaLinksNoGVisor(t *testing.T) {
+	report(t, CheckLinked("tranca", []string{"gvisor.dev"}, list(t, "-deps", "./cmd/tranca")))
+}
+
 func TestDependencyList(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(root, "DEPENDENCIES.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	linked := Modules(list(t, "-deps", "./cmd/tranca"))
+	sentry := Modules(list(t, "-deps", "./cmd/tranca-sentry"))
 	tests := Modules(list(t, "-deps", "-test", "./..."))
-	report(t, CheckDependencies(ParseDependencies(string(text)), linked, tests))
+	report(t, CheckDependencies(ParseDependencies(string(text)), linked, sentry, tests))
 }
 
 func TestSizeBudget(t *testing.T) {

@@ -180,4 +180,3 @@ func closeAll(files []*os.File) {
 		f.Close()
 	}
 }
-

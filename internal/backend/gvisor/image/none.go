@@ -1,7 +1,5 @@
 //go:build no_gvisor
 
-// Package image holds no binary: this program was built with the tag
-// no_gvisor.
 package image
 
 import (
