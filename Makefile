@@ -46,7 +46,7 @@ setup-test: ## install those that tests and benchmarks need, too (as root)
 demo: setup build ## a few real runs, with captions
 	scripts/demo.sh
 
-test: setup-test build ## the whole suite: as root it runs three times
+test: setup-test ## the whole suite: as root it runs three times
 	scripts/test.sh
 
 test-vm: setup-test build ## all that needs another kernel or systemd, in a VM (an hour)

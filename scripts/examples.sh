@@ -5,6 +5,8 @@
 # plain Python and Go beside a server. What they need is installed once into
 # .cache/examples, in exact versions.
 #
+# usage: examples.sh [--install]
+#   --install  only that
 # TRANCA_BIN is the tranca to use; without it, bin/tranca.
 set -eu
 cd "$(dirname "$0")/.."
@@ -74,6 +76,11 @@ example() {
 		fail "$name: no answer in: $out"
 	}
 }
+
+if [ "${1:-}" = --install ]; then
+	install
+	exit
+fi
 
 stage=$(mktemp -d "${TMPDIR:-/tmp}/tranca-examples.XXXXXX")
 server=

@@ -175,7 +175,7 @@ order=(
 # What is the same for every user is done by one alone, or, where rights matter
 # in a few tests, by root and one other.
 once='client|internal/(agentconfig|api|app/direct|archtest|backend/fake|guest/message|guest/wire|policy|server/openapi|terminal)'
-twice='internal/(engine|interpreter|server)'
+twice='internal/(archive|engine|guest/host|hostfiles|interpreter|linux/(forkexec|landlock|seccomp|supervisor)|server)'
 
 failed=0
 if wanted root; then

@@ -3,7 +3,7 @@
 # built wheel against a real server, as this user and, from root, as one who is
 # nobody. What it needs is installed once into .cache/sdk, in exact versions.
 #
-# usage: sdk-python.sh [arguments of pytest...]
+# usage: sdk-python.sh --install|[arguments of pytest...]
 #
 # TRANCA_BIN is the tranca to test against; without it, bin/tranca.
 set -eu
@@ -12,11 +12,6 @@ cd "$(dirname "$0")/.."
 bin=${TRANCA_BIN:-$PWD/bin/tranca}
 folder=$PWD/.cache/sdk
 package=$PWD/sdk/python
-[ -x "$bin" ] || {
-	echo "sdk-python: $bin is not there: make build" >&2
-	exit 1
-}
-
 # Debian's own where there is one: others may lie in a home folder that is
 # closed to other users.
 python=$(PATH=/usr/bin:$PATH command -v python3)
@@ -28,6 +23,11 @@ if [ ! -e "$folder/$stamp" ]; then
 	"$folder/venv/bin/pip" install -q --no-deps -r "$package/requirements-test.txt"
 	touch "$folder/$stamp"
 fi
+[ "${1:-}" != --install ] || exit 0
+[ -x "$bin" ] || {
+	echo "sdk-python: $bin is not there: make build" >&2
+	exit 1
+}
 tool=$folder/venv/bin
 
 stage=$(mktemp -d "${TMPDIR:-/tmp}/tranca-sdk-test.XXXXXX")

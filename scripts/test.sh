@@ -37,22 +37,27 @@ own_parts() {
 	echo "$list,$(parts)"
 }
 
-# installs gets what only CI has. The packages come first, for the rest is
-# installed by them.
+# installs gets what only CI has, nearly all of it over the network. The
+# packages come first, for the rest is installed by them.
 installs() {
-	local status=0 pids=() pid what
+	local status=0 pids=() pid
 	scripts/setup.sh --ci || return 1
-	for what in mcp-clients schemathesis engine-image; do
-		scripts/$what.sh >&2 &
-		pids+=($!)
-	done
+	scripts/vm.sh --install || return 1
+	scripts/engine-image.sh >&2 &
+	pids+=($!)
+	scripts/mcp-clients.sh &
+	pids+=($!)
+	scripts/examples.sh --install &
+	pids+=($!)
+	{ scripts/schemathesis.sh && scripts/sdk-python.sh --install; } &
+	pids+=($!)
 	for pid in "${pids[@]}"; do wait "$pid" || status=1; done
 	return $status
 }
 
-# compile leaves .cache/bin/testrun and the suite's binaries.
+# compile leaves tranca, .cache/bin/testrun and the suite's binaries.
 compile() {
-	mkdir -p .cache/bin &&
+	make --no-print-directory -s build && mkdir -p .cache/bin &&
 		go build -o .cache/bin/testrun ./scripts/testrun &&
 		.cache/bin/testrun build -o "$bin" ./...
 }
@@ -104,9 +109,9 @@ if [ -n "$ci" ]; then
 	# These two look at the whole host: nothing beside them.
 	step "a tenth of churn" go run ./bench/cmd/churn -sandboxes 100 -kills 2
 	step "a minute of soak" go run ./bench/cmd/soak -for 1m -kills 2
-	# The VM mostly waits for one emulated core.
+	# Emulation leaves most of one processor to others.
 	beside "control groups and the core of conformance in a VM with pure cgroup v2" in_vm
-	step "fuzzers: 60 s for policies, the guest's stream and results, 5 s for the others" \
+	FUZZJOBS=1 step "fuzzers: 60 s for policies, the guest's stream and results, 5 s for the others" \
 		scripts/fuzz.sh 60s 'policy FuzzParse$|guest/wire|\. Fuzz' 5s
 	step "the examples" scripts/examples.sh
 	step "the Python package" scripts/sdk-python.sh

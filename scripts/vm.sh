@@ -3,7 +3,8 @@
 # Fetches the kernel and QEMU by the distribution's packages. Must be root, so
 # that the files in the VM's root are root's.
 #
-# usage: vm.sh [--systemd] [vmrun arguments...]
+# usage: vm.sh --install | [--systemd] [vmrun arguments...]
+#   --install    only fetches what a VM without systemd needs
 #   --systemd    a root with systemd, and the tests as a user who logged in;
 #                else a root from files of this host, and runs.sh
 #   e.g. -only REGEXP, -command 'sh command'; see scripts/vmrun
@@ -28,6 +29,7 @@ if ! compgen -G "$kernel/boot/vmlinuz-*" >/dev/null; then
 	rm "$kernel"/linux-image-*.deb
 fi
 
+[ "${1:-}" != --install ] || exit 0
 base=()
 if [ "${1:-}" = --systemd ]; then
 	shift
