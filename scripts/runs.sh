@@ -1,9 +1,9 @@
 #!/bin/bash
-# Runs the compiled suite several times on this machine: as root, as a user with
-# subordinate ids and delegated cgroups, as a user with neither; and where the
-# test engines run, as the user of the rootless one. Each run declares what it
-# provides (see internal/require). Used by test.sh on the host and inside the
-# VM. Must be root, in the module's root.
+# Runs the compiled suite three times on this machine: as root, as a user with
+# subordinate ids and delegated cgroups, as a user with neither. Each run
+# declares what it provides (see internal/require); that as root has the test
+# engines where they run (see engines.sh). Used by test.sh on the host and
+# inside the VM. Must be root, in the module's root.
 #
 # usage: runs.sh TESTRUN BIN LOG PREFIX PARTS [testrun arguments...]
 #   PARTS  comma-separated parts of the host that every run here provides
@@ -162,8 +162,8 @@ elif [ -n "$(cat /sys/fs/cgroup/cgroup.controllers 2>/dev/null)" ]; then
 	version=cgroup2
 fi
 
-# TRANCA_RUNS names the runs to do, all where it is not set.
-wanted() { [[ " ${TRANCA_RUNS:-root sub plain podman} " == *" $1 "* ]]; }
+# TRANCA_RUNS names the runs to do, all three where it is not set.
+wanted() { [[ " ${TRANCA_RUNS:-root sub plain} " == *" $1 "* ]]; }
 
 # Two packages at a time: most of them wait more than they work. What looks at
 # the whole host, or makes mounts in it, has it for itself.
@@ -180,7 +180,7 @@ twice='internal/(archive|engine|guest/host|hostfiles|interpreter|linux/(forkexec
 failed=0
 if wanted root; then
 	provides=root,cgroup,subids,$version,$parts
-	[ -z "${TRANCA_TEST_DOCKER:-}" ] || provides=$provides,docker,podman,engine-image
+	[ -z "${TRANCA_TEST_DOCKER:-}" ] || provides=$provides,docker,podman,podman-rootless,engine-image
 	TRANCA_PROVIDES=$provides TRANCA_TEST_SENTRY=$PWD/bin/tranca-sentry \
 		"$testrun" run -bin "$bin" -log "$log" -name "${prefix}root" "${order[@]}" -without "^tranca/($once)$" "$@" || failed=1
 fi
@@ -190,12 +190,6 @@ if wanted sub; then
 fi
 if wanted plain; then
 	as_user $plain "${prefix}plain" "unprivileged,no-subids,$parts" -- "$@" || failed=1
-fi
-# The user of the rootless engine (see engines.sh).
-if [ -n "${TRANCA_TEST_PODMAN_ROOTLESS:-}" ] && wanted podman; then
-	as_user tranca-test-podman "${prefix}podman" "unprivileged,podman-rootless,engine-image,$parts" \
-		TRANCA_TEST_PODMAN_ROOTLESS="$TRANCA_TEST_PODMAN_ROOTLESS" TRANCA_TEST_IMAGE="$TRANCA_TEST_IMAGE" -- \
-		-only '^tranca/internal/backend/container$' "$@" || failed=1
 fi
 leftovers || failed=1
 exit $failed
