@@ -8,6 +8,7 @@ import (
 
 	"tranca"
 	"tranca/internal/backend"
+	"tranca/internal/backend/gvisor"
 	"tranca/internal/backend/pool"
 	"tranca/internal/backend/process"
 )
@@ -29,6 +30,7 @@ func All(ready int) (*backend.Registry, error) {
 			return pool.New(b, ready), nil
 		}),
 		containers(),
+		newLazy(gvisor.Name, tranca.LevelGVisor, newGVisor),
 	)
 }
 
