@@ -166,30 +166,31 @@ fi
 wanted() { [[ " ${TRANCA_RUNS:-root sub plain} " == *" $1 "* ]]; }
 
 # Two packages at a time: most of them wait more than they work. What looks at
-# the whole host, or makes mounts in it, has it for itself.
+# the whole host has it for itself.
 order=(
 	-jobs "${TRANCA_JOBS:-2}"
-	-first '/internal/(backend/[a-z]+|badinput|guest/host|server/whole|hostiletest|mcp|engine)$'
-	-alone '/(bench/hoststate|internal/backend/container)$'
+	-first '/internal/(backend/[a-z]+|badinput|guest/host|sameresult|server/whole|hostiletest|mcp)$'
+	-alone '/bench/hoststate$'
 )
 # What is the same for every user is done by one alone, or, where rights matter
-# in a few tests, by root and one other.
-once='client|internal/(agentconfig|api|app/direct|archtest|backend/fake|guest/message|guest/wire|policy|server/openapi|terminal)'
-twice='internal/(archive|engine|guest/host|hostfiles|interpreter|linux/(forkexec|landlock|seccomp|supervisor)|server)'
+# in a few tests, by root and one other. The first needs root's Go.
+by_root='internal/archtest'
+by_plain='client|internal/(api|app/direct|backend/fake|guest/message|guest/wire|policy|server/openapi|terminal)'
+not_by_sub='internal/(agentconfig|archive|engine|guest/host|hostfiles|interpreter|linux/(forkexec|landlock|seccomp|supervisor)|server)'
 
 failed=0
 if wanted root; then
 	provides=root,cgroup,subids,$version,$parts
 	[ -z "${TRANCA_TEST_DOCKER:-}" ] || provides=$provides,docker,podman,podman-rootless,engine-image
 	TRANCA_PROVIDES=$provides TRANCA_TEST_SENTRY=$PWD/bin/tranca-sentry \
-		"$testrun" run -bin "$bin" -log "$log" -name "${prefix}root" "${order[@]}" -without "^tranca/($once)$" "$@" || failed=1
+		"$testrun" run -bin "$bin" -log "$log" -name "${prefix}root" "${order[@]}" -without "^tranca/($by_plain)$" "$@" || failed=1
 fi
 if wanted sub; then
 	as_user $sub "${prefix}sub" "unprivileged,cgroup,subids,$version,$parts" \
-		TRANCA_TEST_CGROUP="$(IFS=: && echo "${cgroups[*]}")" -- -without "^tranca/($once|$twice)$" "$@" || failed=1
+		TRANCA_TEST_CGROUP="$(IFS=: && echo "${cgroups[*]}")" -- -without "^tranca/($by_root|$by_plain|$not_by_sub)$" "$@" || failed=1
 fi
 if wanted plain; then
-	as_user $plain "${prefix}plain" "unprivileged,no-subids,$parts" -- "$@" || failed=1
+	as_user $plain "${prefix}plain" "unprivileged,no-subids,$parts" -- -without "^tranca/($by_root)$" "$@" || failed=1
 fi
 leftovers || failed=1
 exit $failed
