@@ -120,7 +120,7 @@ func TestKnown(t *testing.T) {
 }
 
 func TestVersionsThatCannotBeRead(t *testing.T) {
-	for _, text := range []string{"", "unknown", "VERSION_MISSING", "v", "1x", "-1", "1.2.3.4.5.6.7", "99999999999999999999", ":1", strings.Repeat("1", 200)} {
+	for _, text := range []string{"", "unknown", "VERSION_MISSING", "v", "1x", "-1", "1.2\n", "1.2-\x1b[2J", "1.2 3", "1.2.3.4.5.6.7", "99999999999999999999", ":1", strings.Repeat("1", 200)} {
 		found, err := Known(Runc, text, Changelog{})
 		if !errors.Is(err, tranca.ErrInvalid) || found != nil {
 			t.Errorf("%q: %v, %v", text, found, err)

@@ -31,10 +31,10 @@ var stages = []string{"dev", "alpha", "beta", "pre", "rc"}
 // gVisor's dates and of a Go pseudo-version the date is the number.
 func parseVersion(s string) (version, error) {
 	bad := fmt.Errorf("%w: version %.40q: want numbers such as 1.2.3", tranca.ErrInvalid, s)
-	if len(s) > maxVersion {
-		return version{}, bad
+	if len(s) > maxVersion || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return version{}, bad // it goes into messages as it is
 	}
-	rest := strings.TrimSpace(s)
+	rest := s
 	if epoch, after, found := strings.Cut(rest, ":"); found && isNumber(epoch) {
 		rest = after
 	}

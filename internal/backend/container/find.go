@@ -99,6 +99,8 @@ type engine struct {
 	*docker.Client
 	docker.Engine
 	info docker.Info
+	// parts are the versions of the engine's programs, as far as it tells them.
+	parts docker.Version
 }
 
 func (e *engine) podman() bool   { return e.Name == "Podman" }
@@ -138,7 +140,14 @@ func connect(ctx context.Context, socket string) (*engine, error) {
 	var err error
 	if e.Engine, err = e.Ping(short); err == nil {
 		if err = e.newEnough(); err == nil {
+			parts := make(chan docker.Version, 1)
+			go func() {
+				// What it does not tell is not known, and no reason not to run.
+				v, _ := e.Parts(short)
+				parts <- v
+			}()
 			e.info, err = e.Info(short)
+			e.parts = <-parts
 		}
 	}
 	if err != nil {

@@ -37,7 +37,10 @@ func unusable(err error) tranca.Report {
 }
 
 func (b *Backend) reportOf(e *engine) tranca.Report {
-	return tranca.Report{Backend: Name, Level: tranca.LevelContainer, Guarantees: b.guarantees(e), Facts: b.facts(e)}
+	return tranca.Report{
+		Backend: Name, Level: tranca.LevelContainer, Guarantees: b.guarantees(e), Facts: b.facts(e),
+		Advisories: e.advisories(""),
+	}
 }
 
 func (b *Backend) guarantees(e *engine) []tranca.Guarantee {
@@ -159,6 +162,7 @@ func (b *Backend) facts(e *engine) map[string]string {
 		tranca.FactRuntime: e.defaultRuntime(),
 		"engine":           e.Name + " " + e.Version,
 		"engine socket":    e.Socket,
+		"versions":         e.versions(""),
 		"engine API":       e.APIVersion,
 		"runtimes":         strings.Join(runtimes, ", "),
 		"storage driver":   e.info.Driver,
