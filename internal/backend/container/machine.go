@@ -45,7 +45,6 @@ type box struct {
 	quiet    int
 	told     bool
 	cpuSpent bool
-	used     bool
 
 	begun   chan struct{}
 	closing chan struct{}
@@ -83,10 +82,9 @@ func (m *box) ImageDigest() string { return m.plan.digest }
 func (m *box) Begin(context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if err := m.outside.begin(m.used); err != nil {
+	if err := m.outside.begin(); err != nil {
 		return fmt.Errorf("%w: reset counters: %w", tranca.ErrGone, err)
 	}
-	m.used = true
 	m.hit, m.told, m.cpuSpent = map[tranca.LimitHit]bool{}, false, false
 	select {
 	case <-m.limit:

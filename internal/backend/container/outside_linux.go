@@ -27,6 +27,7 @@ type outside struct {
 	own    int64 // memory that the agent holds after its boot
 	latest sample
 	oom    bool
+	used   bool // something was begun
 }
 
 // lookFromOutside finds the container's first process, and its control groups,
@@ -110,9 +111,18 @@ func (o *outside) settle() {
 	}
 }
 
-func (o *outside) begin(busy bool) error {
+// begin starts the counting anew. What an earlier program has left alive keeps
+// its CPU time on the clock.
+func (o *outside) begin() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	_, tasks, _ := o.view.Counts()
+	s, err := o.view.Stats()
+	if err != nil {
+		return err
+	}
+	busy := !tasks && o.used || s.Processes > agentTasks
+	o.used = true
 	o.latest, o.oom = sample{usage: tranca.Usage{CPU: -1, MemoryPeak: -1, ProcessesPeak: -1}}, false
 	return o.view.Begin(busy)
 }

@@ -52,4 +52,3 @@ func trialPolicy(runtime string) tranca.Policy {
 		},
 	}
 }
-

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -178,19 +179,22 @@ func (r *reaper) reap() {
 	}
 }
 
-// killAllContained ends every program, by their own user: the first process is
-// left out, and the agent is that.
-func (l *launcher) killAllContained() error {
-	s := forkexec.New(0)
-	s.User(l.spec.CodeUID, l.spec.CodeGID)
-	s.Capabilities(0)
-	s.KillAll()
-	s.Exit()
-	c, err := l.spawnKnown(s, false)
-	if err == nil {
-		_, err = c.Wait()
+// killAllContained ends every program and returns when none is left. The agent
+// does it itself: where programs have taken every place that the control group
+// has, it could fork nobody. The kernel leaves out the first process and the
+// caller, and the agent is both; no fork escapes, as it is done in one go.
+func killAllContained() error {
+	for range killRounds {
+		err := unix.Kill(-1, unix.SIGKILL)
+		if err == unix.ESRCH {
+			return nil
+		}
+		if err != nil {
+			return os.NewSyscallError("kill", err)
+		}
+		time.Sleep(time.Millisecond) // for the reaper
 	}
-	return err
+	return errors.New("programs do not die")
 }
 
 // spawnKnown forks from the launcher's thread and has the reaper wait.

@@ -244,7 +244,7 @@ func (l *launcher) Launch(p agent.Program) (agent.Child, error) {
 // there are; it is repeated until the last of them has been reaped.
 func (l *launcher) KillAll() error {
 	if l.reaper != nil {
-		return l.killAllContained()
+		return killAllContained()
 	}
 	for range killRounds {
 		s := forkexec.New(0).WithPIDFD()
