@@ -202,6 +202,11 @@ func (r Recipe) arguments(mode string) []string {
 	packages := slices.Concat(profiles[r.Profile], r.Packages)
 	args := []string{
 		"--mode=" + mode, "--variant=minbase", "--format=tar", "--include=" + strings.Join(packages, ","),
+		// The tree is thrown away where the build fails, so nothing waits for the disk.
+		"--dpkgopt=force-unsafe-io",
+		"--dpkgopt=path-exclude=/usr/share/man/*", "--dpkgopt=path-exclude=/usr/share/info/*",
+		"--dpkgopt=path-exclude=/usr/share/lintian/*",
+		"--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-include=/usr/share/doc/*/copyright",
 		`--customize-hook=cat "$1"/var/lib/apt/lists/*Release | grep ^Date: > "$1"/` + dateFile,
 	}
 	if slices.Contains(withUser, r.Profile) {

@@ -23,6 +23,7 @@ var dropped = []string{
 	"var/lib/dpkg/available-old", "var/lib/dpkg/diversions-old", "etc/machine-id", "var/lib/dbus/machine-id",
 	"etc/passwd-", "etc/group-", "etc/shadow-", "etc/gshadow-", "etc/subuid-", "etc/subgid-", "etc/hostname",
 	"etc/resolv.conf", "etc/apt/sources.list", "etc/apt/sources.list.d/", "etc/.pwd.lock",
+	"etc/dpkg/dpkg.cfg.d/99mmdebstrap", "etc/apt/apt.conf.d/99mmdebstrap",
 }
 
 // kept are exceptions: a license must go with what it is the license of.

@@ -18,7 +18,7 @@ const maxAnswer = image.MaxDocument + 64<<10
 
 // guard stands between the client and the network.
 type guard struct {
-	base  http.RoundTripper
+	base  *http.Transport
 	plain bool
 	stall time.Duration
 }
@@ -43,6 +43,9 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err := g.check(req); err != nil {
 		return nil, err
 	}
+	if redirects(req) > maxRedirects {
+		return nil, fmt.Errorf("%w: %s sends on and on", tranca.ErrUnavailable, req.URL.Host)
+	}
 	ctx, cancel := context.WithCancelCause(req.Context())
 	stalled := fmt.Errorf("%w: %s made no progress for %s", tranca.ErrUnavailable, req.URL.Host, g.stall)
 	timer := time.AfterFunc(g.stall, func() { cancel(stalled) })
@@ -64,6 +67,17 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 		stalled: stalled, host: req.URL.Host,
 	}
 	return resp, nil
+}
+
+const maxRedirects = 10
+
+// redirects counts how often a request was sent on. The client of the registry
+// has a rule of its own for redirects, and by that no bound.
+func redirects(req *http.Request) (n int) {
+	for from := req.Response; from != nil && from.Request != nil && n <= maxRedirects; from = from.Request.Response {
+		n++
+	}
+	return n
 }
 
 // check refuses a request that would go unencrypted to another host, also where

@@ -41,6 +41,7 @@ type Source struct {
 	ref    name.Reference
 	puller *remote.Puller
 	host   string
+	base   *http.Transport
 }
 
 var _ image.Source = (*Source)(nil)
@@ -59,14 +60,21 @@ func New(reference string, o Options) (*Source, error) {
 	if o.Stall == 0 {
 		o.Stall = time.Minute
 	}
+	guard := newGuard(o)
 	puller, err := remote.NewPuller(
-		remote.WithTransport(newGuard(o)), remote.WithAuthFromKeychain(authn.DefaultKeychain),
+		remote.WithTransport(guard), remote.WithAuthFromKeychain(authn.DefaultKeychain),
 		remote.WithUserAgent(o.UserAgent),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("%w: registry: %w", tranca.ErrInvalid, err)
 	}
-	return &Source{ref: ref, puller: puller, host: ref.Context().RegistryStr()}, nil
+	return &Source{ref: ref, puller: puller, host: ref.Context().RegistryStr(), base: guard.base}, nil
+}
+
+// Close closes the connections.
+func (s *Source) Close() error {
+	s.base.CloseIdleConnections()
+	return nil
 }
 
 // Name returns the reference in full.
@@ -76,7 +84,7 @@ func (s *Source) Name() string { return s.ref.Name() }
 func (s *Source) Root(ctx context.Context) ([]byte, error) {
 	d, err := s.puller.Get(ctx, s.ref)
 	if err != nil {
-		return nil, s.explain(err)
+		return nil, s.explain(ctx, err)
 	}
 	return d.Manifest, nil
 }
@@ -85,7 +93,7 @@ func (s *Source) Root(ctx context.Context) ([]byte, error) {
 func (s *Source) Document(ctx context.Context, d image.Descriptor) (io.ReadCloser, error) {
 	got, err := s.puller.Get(ctx, s.ref.Context().Digest(d.Digest))
 	if err != nil {
-		return nil, s.explain(err)
+		return nil, s.explain(ctx, err)
 	}
 	return io.NopCloser(bytes.NewReader(got.Manifest)), nil
 }
@@ -97,31 +105,35 @@ func (s *Source) Blob(ctx context.Context, d image.Descriptor) (io.ReadCloser, e
 	}
 	layer, err := s.puller.Layer(asBlob(ctx), s.ref.Context().Digest(d.Digest))
 	if err != nil {
-		return nil, s.explain(err)
+		return nil, s.explain(ctx, err)
 	}
 	r, err := layer.Compressed()
 	if err != nil {
-		return nil, s.explain(err)
+		return nil, s.explain(ctx, err)
 	}
-	return &explained{r, s}, nil
+	return &explained{r, ctx, s}, nil
 }
 
 // explained puts errors of a body that is read into words.
 type explained struct {
 	io.ReadCloser
-	s *Source
+	ctx context.Context
+	s   *Source
 }
 
 func (e *explained) Read(b []byte) (int, error) {
 	n, err := e.ReadCloser.Read(b)
 	if err != nil && err != io.EOF {
-		err = e.s.explain(err)
+		err = e.s.explain(e.ctx, err)
 	}
 	return n, err
 }
 
 // explain gives an error its class, and says what to do about it.
-func (s *Source) explain(err error) error {
+func (s *Source) explain(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	for _, class := range []error{tranca.ErrInvalid, tranca.ErrRefused, tranca.ErrUnavailable} {
 		if errors.Is(err, class) {
 			return fmt.Errorf("image %s: %w", s.ref.Name(), err)
@@ -129,9 +141,6 @@ func (s *Source) explain(err error) error {
 	}
 	var answer *transport.Error
 	if !errors.As(err, &answer) {
-		if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-			return err
-		}
 		return fmt.Errorf("%w: image %s: registry %s: %w", tranca.ErrUnavailable, s.ref.Name(), s.host, err)
 	}
 	switch answer.StatusCode {
