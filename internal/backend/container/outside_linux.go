@@ -116,12 +116,11 @@ func (o *outside) settle() {
 func (o *outside) begin() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	_, tasks, _ := o.view.Counts()
-	s, err := o.view.Stats()
+	alone, err := o.view.Alone()
 	if err != nil {
 		return err
 	}
-	busy := !tasks && o.used || s.Processes > agentTasks
+	busy := o.used && !alone
 	o.used = true
 	o.latest, o.oom = sample{usage: tranca.Usage{CPU: -1, MemoryPeak: -1, ProcessesPeak: -1}}, false
 	return o.view.Begin(busy)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"runtime"
+	"sync"
 )
 
 // maxTasks bounds what a boot message may ask for.
@@ -23,6 +24,9 @@ func holdTasks(n int) error {
 	}
 	defer self.Close()
 	release := make(chan struct{})
+	var held sync.WaitGroup
+	// A thread that is not free again yet is one that Go does not find.
+	defer held.Wait()
 	defer close(release)
 	for range n {
 		have, err := countTasks(self)
@@ -30,12 +34,12 @@ func holdTasks(n int) error {
 			return err
 		}
 		started := make(chan struct{})
-		go func() {
+		held.Go(func() {
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
 			close(started)
 			<-release
-		}()
+		})
 		<-started
 	}
 	return nil

@@ -262,6 +262,20 @@ func (v *View) beginMemory(b *baseline) (err error) {
 	return err
 }
 
+// Alone reports whether one process, with however many threads, is all that
+// there is in the groups.
+func (v *View) Alone() (bool, error) {
+	m := v.group.pids
+	if m == nil {
+		m = v.group.memory
+	}
+	if m == nil {
+		return false, nil
+	}
+	pids, unseen, err := m.pids()
+	return len(pids) == 1 && !unseen, err
+}
+
 // Stats reads all counters.
 func (v *View) Stats() (Stats, error) { return v.group.Stats() }
 
