@@ -30,7 +30,10 @@ type Result struct {
 	Enforcement                      []Enforcement
 	Denials                          []Denial
 	Changes                          []Change
-	Policy                           PolicyRef
+	// ChangesState says what became of the changes to mounts of mode cow; empty
+	// where there were none.
+	ChangesState ChangesState
+	Policy       PolicyRef
 	// Limits were in force. They put numbers into the agent's view and are
 	// not part of the JSON form, where the policy's digest stands for them.
 	Limits Limits
@@ -46,17 +49,31 @@ type RunUsage struct {
 	ProcessesPeak   int64 `json:"processes_peak"`
 }
 
-// ChangeKind is what happened to a path in a writable mount.
+// ChangeKind is what happened to a path in a mount of mode rw or cow.
 type ChangeKind string
 
-// The kinds of change.
+// The kinds of change. What is of another type than before is modified.
 const (
 	ChangeCreated  ChangeKind = "created"
 	ChangeModified ChangeKind = "modified"
 	ChangeRemoved  ChangeKind = "removed"
 )
 
-// Change is one path in a writable mount that differs after the run.
+// ChangesState says what became of what was written to mounts of mode cow.
+type ChangesState string
+
+// The states of such changes.
+const (
+	// ChangesKept: they are kept under the result's ID. The host's folders are
+	// as they were.
+	ChangesKept ChangesState = "kept"
+	// ChangesApplied: they were written to the host's folders.
+	ChangesApplied ChangesState = "applied"
+	// ChangesLost: they could not be kept. A note says why.
+	ChangesLost ChangesState = "lost"
+)
+
+// Change is one path in a mount of mode rw or cow that differs after the run.
 type Change struct {
 	// Path is the path inside the sandbox.
 	Path string     `json:"path"`

@@ -24,6 +24,7 @@ type resultJSON struct {
 	Enforcement []Enforcement `json:"enforcement"`
 	Denials     []Denial      `json:"denials"`
 	Changes     []Change      `json:"changes"`
+	State       ChangesState  `json:"changes_state,omitempty"`
 	Policy      PolicyRef     `json:"policy"`
 	Notes       []string      `json:"notes"`
 }
@@ -51,6 +52,7 @@ func (r Result) MarshalJSON() ([]byte, error) {
 		Enforcement: present(r.Enforcement),
 		Denials:     present(r.Denials),
 		Changes:     present(r.Changes),
+		State:       r.ChangesState,
 		Policy:      r.Policy,
 		Notes:       present(r.Notes),
 	}
@@ -82,8 +84,10 @@ func (r *Result) UnmarshalJSON(data []byte) error {
 		Enforcement: absent(in.Enforcement),
 		Denials:     absent(in.Denials),
 		Changes:     absent(in.Changes),
-		Policy:      in.Policy,
-		Notes:       absent(in.Notes),
+
+		ChangesState: in.State,
+		Policy:       in.Policy,
+		Notes:        absent(in.Notes),
 	}
 	var err error
 	if in.Isolation != "" {

@@ -106,6 +106,7 @@ func serveEngine(setup cli.ServeSetup, logger *slog.Logger) (*engine.Engine, err
 		return nil, err
 	}
 	cfg := engine.Config{
+		Changes:  openChanges,
 		Backends: all, Images: image.New(image.Options{}), Logger: logger, MaxSandboxes: setup.MaxSandboxes,
 		MaxMemory: setup.MaxMemory, MaxMilliCPUs: setup.MaxMilliCPUs,
 		MaxTTL: setup.MaxTTL, DefaultTTL: setup.DefaultTTL,

@@ -11,6 +11,7 @@ import (
 
 	"tranca"
 	"tranca/internal/app/backends"
+	"tranca/internal/changeset"
 	"tranca/internal/cli"
 	"tranca/internal/engine"
 	guestimage "tranca/internal/guest/image"
@@ -39,7 +40,14 @@ func World() cli.World {
 		MCP:    serveMCP,
 		Serve:  serve,
 		Images: newImages,
-		Guest:  guestimage.Digest,
+		Changes: func() (cli.Changes, error) {
+			s, err := openChanges()
+			if err != nil {
+				return nil, err
+			}
+			return s, nil
+		},
+		Guest: guestimage.Digest,
 	}
 }
 
@@ -53,7 +61,17 @@ func Engine(p tranca.Policy, logger *slog.Logger, ready int) (*engine.Engine, er
 	// Whoever opens a session in this process closes it.
 	return engine.New(engine.Config{
 		Backends: all, Policy: p, Images: image.New(image.Options{}), Logger: logger, MaxTTL: -1,
+		Changes: openChanges,
 	})
+}
+
+// openChanges opens where this user's changes are kept.
+func openChanges() (*changeset.Store, error) {
+	path, err := changeset.DefaultFolder(os.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	return changeset.OpenStore(path)
 }
 
 // probe asks every backend.

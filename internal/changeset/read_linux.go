@@ -129,8 +129,6 @@ type folder struct {
 	depth        int
 }
 
-func folderOf(name string) string { return path.Dir(name) }
-
 // open opens a folder or file of the upper tree.
 func (r *reader) open(folder int, name string, flags int) (int, error) {
 	if r.reading.Final {

@@ -21,8 +21,6 @@ import (
 // The bounds of a store. What is beyond them is removed when the next set is
 // begun, the oldest first.
 const (
-	// KeptFor is how long a set is kept.
-	KeptFor = 7 * 24 * time.Hour
 	// mostSets is how many are kept.
 	mostSets = 200
 	// draftFor is how long a draft without contents may be under way.
@@ -257,17 +255,6 @@ func (s *Store) lock(name string) (*os.File, error) {
 		return nil, fmt.Errorf("%w: the changes %s are being used by another tranca", tranca.ErrBusy, name)
 	}
 	return f, nil
-}
-
-// Info is what is told of a set that is kept.
-type Info struct {
-	ID      tranca.ID `json:"id"`
-	Created time.Time `json:"created"`
-	Mounts  []Mount   `json:"mounts"`
-	// Changes counts the paths that changed.
-	Changes int `json:"changes"`
-	// Applied is when all of it was applied; zero if it was not.
-	Applied time.Time `json:"applied,omitzero"`
 }
 
 // List returns the sets that are kept, the newest first. One that can't be read

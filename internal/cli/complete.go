@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -186,6 +187,8 @@ func (q *completion) values(ctx context.Context) {
 func (q *completion) arguments(ctx context.Context) {
 	n := len(q.before)
 	switch name := q.cmd.Name; {
+	case n == 0 && (name == "diff" || name == "apply"):
+		q.changes(ctx)
 	case name == "rm", n == 0 && slices.Contains([]string{"keep", "exec", "shell", "ps", "logs", "kill", "port"}, name):
 		q.sandboxes(ctx, "")
 	case n == 1 && (name == "logs" || name == "kill"):
@@ -225,6 +228,17 @@ func (q *completion) sandboxes(ctx context.Context, suffix string) {
 				q.fit(string(info.ID)+suffix, strings.TrimSpace(info.Profile+" "+pairText(info.Metadata)))
 			}
 		}
+	})
+}
+
+// changes completes the id of changes that are kept.
+func (q *completion) changes(ctx context.Context) {
+	_ = q.a.atChanges(ctx, func(ctx context.Context, kept Changes) error {
+		all, err := kept.List(ctx)
+		for _, info := range all {
+			q.fit(string(info.ID), fmt.Sprintf("%d changes in %s", info.Changes, info.Mounts[0].Source))
+		}
+		return err
 	})
 }
 

@@ -37,7 +37,11 @@ func (a *app) connect(c *cli.Command) (*client.Client, error) {
 func (a *app) withServer(ctx context.Context, c *cli.Command, work func(context.Context, *client.Client) error) error {
 	ctx, stop := interruptible(ctx, a.Quit)
 	defer stop()
-	err := a.atServer(ctx, c, work)
+	return a.reported(c, a.atServer(ctx, c, work))
+}
+
+// reported prints an error as JSON too, where that was asked for.
+func (a *app) reported(c *cli.Command, err error) error {
 	var own *exitError
 	if err != nil && c.Bool("json") && !errors.As(err, &own) {
 		if jsonErr := a.printErrorJSON(err); jsonErr != nil {

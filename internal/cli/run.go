@@ -30,6 +30,7 @@ Examples:
   tranca run -c 'print(6*7)'
   tranca run analyse.py -- --top 10 < data.csv
   tranca run --lang sh -c 'ls -la /'
+  tranca run --mount ./project:/project:cow --apply fix.py
   tranca run --timeout 5s --memory 128MiB --mount ./data:/data script.py
   echo 'print(1)' | tranca run --json -
   tranca run --server https://sandboxes.example:7070 script.py
@@ -43,7 +44,7 @@ func (a *app) runCommand() *cli.Command {
 		&cli.StringFlag{Name: "policy", Usage: "read the policy from `FILE`", HideDefault: true},
 		jsonFlag("print the whole result as JSON, with what was enforced and by what"),
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "say nothing about how the run ended"},
-		runServerFlag(), keepFlag(),
+		runServerFlag(), keepFlag(), applyFlag(),
 		&cli.StringFlag{Name: "profile", Usage: "with --server: under its operator's policy of this `NAME`", HideDefault: true},
 	}
 	flags = append(flags, valueFlags("Where it runs", placeFlags())...)
@@ -79,6 +80,9 @@ func (a *app) runCode(ctx context.Context, c *cli.Command) error {
 	if err != nil {
 		return err
 	}
+	if err := checkApply(c, s); err != nil {
+		return err
+	}
 	req, err := a.request(ctx, c)
 	if err != nil {
 		return err
@@ -105,8 +109,12 @@ func (a *app) runCode(ctx context.Context, c *cli.Command) error {
 	case stopped && caught == errReaderGone && res.Exit.Reason == tranca.EndClosed:
 		return caught
 	}
+	notApplied := a.applyRun(ctx, c, res)
 	if err := a.show(ctx, c, s, res); err != nil {
 		return err
+	}
+	if notApplied != nil {
+		return notApplied
 	}
 	if stopped && res.Exit.Reason == tranca.EndClosed {
 		return exit(errorStatus(caught))
@@ -258,7 +266,11 @@ func (a *app) show(ctx context.Context, c *cli.Command, s settled, res *tranca.R
 	if c.Bool("quiet") {
 		return nil
 	}
-	for _, line := range endLines(s, res) {
+	lines := endLines(s, res)
+	if line := changesLine(c, res); line != "" {
+		lines = append(lines, line)
+	}
+	for _, line := range lines {
 		fmt.Fprintln(a.Stderr, "tranca: "+terminal.Clean(line))
 	}
 	return nil

@@ -38,6 +38,9 @@ type World struct {
 	Serve func(ctx context.Context, setup ServeSetup) error
 	// Images returns the store of images; nil where there is none.
 	Images func() Images
+	// Changes opens where changes to mounts of mode cow are kept; nil where there
+	// are none.
+	Changes func() (Changes, error)
 	// Guest returns the digest of the guest agent inside this binary, or "".
 	Guest func() string
 	// Elsewhere says why this host can run nothing itself, and what works
@@ -115,6 +118,6 @@ func (a *app) commands(args []string) []*cli.Command {
 		a.imageCommand(), a.setupCommand(), a.serveCommand(), a.mcpCommand(), a.versionCommand(),
 		a.createCommand(), a.listCommand(), a.keepCommand(), a.rmCommand(),
 		a.execCommand(), a.shellCommand(), a.psCommand(), a.logsCommand(), a.killCommand(),
-		a.portCommand(), a.cpCommand(), a.completionCommand(), a.completeCommand(),
+		a.portCommand(), a.cpCommand(), a.diffCommand(), a.applyCommand(), a.completionCommand(), a.completeCommand(),
 	}
 }

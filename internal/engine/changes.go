@@ -42,6 +42,15 @@ func (s *mountState) into(ctx context.Context, res *tranca.Result) {
 		return
 	}
 	changes, notes := s.before.Changes(context.WithoutCancel(ctx))
-	res.Changes = changes
+	addChanges(res, changes)
 	res.Notes = append(res.Notes, notes...)
+}
+
+// addChanges adds to a result's changes, within the bound of one look.
+func addChanges(res *tranca.Result, more []tranca.Change) {
+	all, note := hostfiles.Most(append(res.Changes, more...), hostfiles.Bounds{})
+	res.Changes = all
+	if note != "" {
+		res.Notes = append(res.Notes, note)
+	}
 }

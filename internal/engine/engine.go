@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"tranca"
+	"tranca/internal/changeset"
 )
 
 // Backends is where the engine finds its backends. Safe for concurrent use.
@@ -35,6 +36,9 @@ type Config struct {
 	// Images are the root trees that policies may name. Without them there is
 	// only the host's own.
 	Images Images
+	// Changes opens where what code writes to mounts of mode cow is kept, at its
+	// first use; the engine closes it. Without it such mounts are refused.
+	Changes func() (*changeset.Store, error)
 
 	// MaxInFlight bounds how many runs are under way, and how many sandboxes and
 	// programs of sessions are being started; more wait in line. The default is
@@ -128,6 +132,7 @@ type Engine struct {
 
 	mu       sync.Mutex
 	closed   bool
+	store    *changeset.Store // nil until it is needed
 	sessions registry
 	sweeper  *time.Timer
 	// nextSweep is when the sessions are looked at; zero where nothing is set.
@@ -204,15 +209,22 @@ func (e *Engine) runOnce(ctx context.Context, req tranca.Request, look Look) (*t
 // runFresh runs a job in a sandbox of its own, and gives its share back.
 func (e *Engine) runFresh(ctx context.Context, id tranca.ID, p plan, held *share, j job, look Look) (*tranca.Result, error) {
 	before := snapshot(ctx, p.policy.Mounts)
+	copied, err := e.copies(&p.policy)
+	if err != nil {
+		held.free()
+		return nil, err
+	}
 	b, err := e.create(ctx, id, p)
 	if err != nil {
 		held.free()
 		return nil, err
 	}
+	copied.settle()
 	b.look(ctx, look.Before)
 	res, err := b.run(ctx, j)
 	if err == nil {
 		b.look(ctx, look.After)
+		copied.into(ctx, b, res)
 	}
 	lost := b.dismiss(ctx, held)
 	if err != nil {
@@ -280,6 +292,13 @@ func (e *Engine) Close(ctx context.Context) error {
 	}
 	for _, b := range e.cfg.Backends.All() {
 		errs = append(errs, b.Close(ctx))
+	}
+	e.mu.Lock()
+	store := e.store
+	e.store = nil
+	e.mu.Unlock()
+	if store != nil {
+		errs = append(errs, store.Close())
 	}
 	return errors.Join(errs...)
 }

@@ -102,6 +102,7 @@ func (s *Session) destroy(ctx context.Context) error {
 	case <-s.silence():
 	case <-timer.C:
 	}
+	s.keepLast(ctx)
 	err := s.box.dismiss(ctx, s.held)
 	s.endWaits()
 	s.awaitProcesses()

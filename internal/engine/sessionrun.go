@@ -85,6 +85,7 @@ func (s *Session) run(ctx context.Context, r *run) (*tranca.Result, error) {
 	}
 	s.note(res, shared)
 	before.into(ctx, res)
+	s.toldSoFar(ctx, res)
 	return res, nil
 }
 

@@ -126,12 +126,22 @@ func (s *Snapshot) Changes(ctx context.Context) (changes []tranca.Change, notes 
 			notes = append(notes, fmt.Sprintf("the list of changes in %s is not complete: %s", r.root.Target, cut))
 		}
 	}
-	slices.SortFunc(changes, func(a, b tranca.Change) int { return strings.Compare(a.Path, b.Path) })
-	if n := len(changes); n > s.bounds.Changes {
-		changes = keep(changes, s.bounds.Changes)
-		notes = append(notes, fmt.Sprintf("%d paths changed; %d of them are listed, the host-executable ones first", n, len(changes)))
+	changes, note := Most(changes, s.bounds)
+	if note != "" {
+		notes = append(notes, note)
 	}
 	return changes, notes
+}
+
+// Most sorts changes by path and leaves out those beyond the bound, of which the
+// note tells; host-executable paths are left out last.
+func Most(changes []tranca.Change, bounds Bounds) (most []tranca.Change, note string) {
+	slices.SortFunc(changes, func(a, b tranca.Change) int { return strings.Compare(a.Path, b.Path) })
+	bound := bounds.orDefault().Changes
+	if n := len(changes); n > bound {
+		return keep(changes, bound), fmt.Sprintf("%d paths changed; %d of them are listed, the host-executable ones first", n, bound)
+	}
+	return changes, ""
 }
 
 // keep cuts a list to n, and leaves out host-executable paths last.
