@@ -142,6 +142,8 @@ func (b *Backend) memoryGuarantee() tranca.Guarantee {
 func (b *Backend) facts() map[string]string {
 	f := map[string]string{
 		"kernel": confine.KernelRelease(), "cgroup": b.host.Support.Version, "platform": b.options.Platform,
+
+		tranca.FactMounts: confine.MountModes,
 	}
 	if digest, err := image.Digest(); err == nil {
 		f["gVisor binary"] = digest
