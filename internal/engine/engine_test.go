@@ -150,7 +150,7 @@ func TestEndReasons(t *testing.T) {
 		{"file size", nil, []string{"fill", "big", "70000000"}, tranca.Exit{Code: -1, Signal: 25, Reason: tranca.EndSignaled}, []tranca.LimitHit{tranca.HitFileSize}},
 		{"inodes", nil, []string{"inodes", "20000"}, tranca.Exit{Reason: tranca.EndExited}, []tranca.LimitHit{tranca.HitInodes}},
 		{"open files", nil, []string{"opens", "2000"}, tranca.Exit{Reason: tranca.EndExited}, []tranca.LimitHit{tranca.HitFiles}},
-		{"agent killed", nil, []string{"die"}, tranca.Exit{Code: -1, Reason: tranca.EndWall}, nil},
+		{"agent killed", nil, []string{"die"}, tranca.Exit{Code: -1, Signal: tranca.SIGKILL, Reason: tranca.EndWall}, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()

@@ -187,8 +187,10 @@ func (r *run) stop(ctx context.Context, done <-chan waited) waited {
 // gives. stop is why the engine stopped it, or empty.
 func settle(end waited, stop tranca.Reason, outputKills bool) tranca.Exit {
 	exit := end.exit
+	// What is stopped is killed, whether or not there was a guest left to tell
+	// of it: a kernel in user space dies with its programs.
 	limit := func(reason tranca.Reason) tranca.Exit {
-		return tranca.Exit{Code: -1, Signal: exit.Signal, Reason: reason}
+		return tranca.Exit{Code: -1, Signal: cmp.Or(exit.Signal, tranca.SIGKILL), Reason: reason}
 	}
 	switch {
 	case end.err != nil && (stop == "" || end.alive):
@@ -202,10 +204,10 @@ func settle(end waited, stop tranca.Reason, outputKills bool) tranca.Exit {
 	case stop != "":
 		return limit(stop)
 	case exit.Reason == tranca.EndSignaled:
-		return limit(tranca.EndSignaled)
+		return tranca.Exit{Code: -1, Signal: exit.Signal, Reason: tranca.EndSignaled}
 	}
 	// A backend that names no reason knows nothing.
-	return limit(cmp.Or(exit.Reason, tranca.EndError))
+	return tranca.Exit{Code: -1, Signal: exit.Signal, Reason: cmp.Or(exit.Reason, tranca.EndError)}
 }
 
 // finish ends the output streams and writes what is known into res, which may

@@ -199,3 +199,10 @@ func short(s string) string {
 	}
 	return fmt.Sprintf("%d bytes, %q..., sha256 %x", len(s), s[:20], sha256.Sum256([]byte(s)))
 }
+
+// TestGVisor holds gVisor against what the process backend gives.
+func TestGVisor(t *testing.T) {
+	require.Root(t)
+	require.Part(t, "gvisor")
+	same(t, func(p *tranca.Policy) { p.Backend = "gvisor" })
+}
