@@ -69,6 +69,7 @@ func (b *Backend) prepare(e *engine, spec *tranca.Spec, img *resolved, cu *clean
 	if err := b.addSpace(e, pl); err != nil {
 		return nil, err
 	}
+	pl.coverRoot(e)
 	if err := pl.coverVolumes(); err != nil {
 		return nil, err
 	}
@@ -227,6 +228,10 @@ func explainAgent(said string, pl *plan) (tranca.Item, string) {
 		return tranca.ItemUser, "allow user namespaces on the engine's host (sysctl user.max_user_namespaces), or waive it: waive: [user]"
 	case strings.HasPrefix(said, "landlock"):
 		return tranca.ItemLandlock, "boot the engine's host with lsm=landlock,… on the kernel's command line, or waive it: waive: [landlock]"
+	case strings.HasPrefix(said, "rights: the system call filter"):
+		return tranca.ItemSyscalls, "use an engine and runtime with seccomp"
+	case strings.HasPrefix(said, "rights"):
+		return tranca.ItemPrivileges, "use an engine that drops capabilities when it is asked to"
 	case strings.HasPrefix(said, "root") && pl.stage != nil:
 		return tranca.ItemFiles, "see that the engine runs in the same mount namespace as tranca"
 	case strings.HasPrefix(said, "root"):

@@ -83,7 +83,7 @@ func (b *Backend) newPlan(e *engine, spec *tranca.Spec, img *resolved, user code
 	}
 	env := environment(p, img.env)
 	pl.boot = bootspec.Spec{
-		Contained: true, Audit: true, Insulate: user.insulated, InsideUID: p.User.UID, InsideGID: p.User.GID,
+		Contained: true, Audit: true, Filtered: true, Insulate: user.insulated, InsideUID: p.User.UID, InsideGID: p.User.GID,
 		CodeUID: user.uid, CodeGID: user.gid,
 		Filter: code, AgentFilter: agent, Landlock: p.MinLandlockABI, Tasks: agentTasks,
 		Rlimits: b.rlimits(e, p), Path: env["PATH"], Workdir: p.Workdir,

@@ -101,12 +101,14 @@ func (d *differences) compareBoundary(e *engine, asked *docker.Config, c *docker
 		d.want(tranca.ItemNetwork, "network", "none", name)
 	}
 	d.want(tranca.ItemFiles, "read-only root", true, h.ReadonlyRootfs)
-	d.want(tranca.ItemIPC, "ipc mode", a.IpcMode, orWord(h.IpcMode, "private"))
+	if h.IpcMode != "shareable" { // with nobody, as each has its own
+		d.want(tranca.ItemIPC, "ipc mode", a.IpcMode, orWord(h.IpcMode, "private"))
+	}
 	d.want(tranca.ItemProcesses, "pid mode", "private", orWord(h.PidMode, "private"))
 	d.want(tranca.ItemHostname, "uts mode", "private", orWord(h.UTSMode, "private"))
 	d.want(tranca.ItemProcesses, "cgroup namespace", a.CgroupnsMode, orWord(h.CgroupnsMode, a.CgroupnsMode))
-	d.want(tranca.ItemPrivileges, "capabilities", capabilities(a.CapAdd), capabilities(h.CapAdd))
-	if !e.podman() {
+	if !e.podman() { // which tells of others only how they differ from its own
+		d.want(tranca.ItemPrivileges, "capabilities", capabilities(a.CapAdd), capabilities(h.CapAdd))
 		d.want(tranca.ItemPrivileges, "dropped capabilities", a.CapDrop, h.CapDrop)
 		d.want(tranca.ItemSyscalls, "security options", a.SecurityOpt, h.SecurityOpt)
 		d.want(tranca.ItemFiles, "masked paths", a.MaskedPaths, h.MaskedPaths)

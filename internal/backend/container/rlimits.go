@@ -29,7 +29,7 @@ const (
 	queueMemory    = 64 << 10
 	stackSize      = 8 << 20
 	pendingSignals = 1024
-	mostTasks      = 1 << 20
+	mostTasks      = 4096
 )
 
 // perProcess is a limit that holds for each process of the container, the

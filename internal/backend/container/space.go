@@ -38,11 +38,16 @@ func (pl *plan) engineSpace(e *engine) {
 		pl.config.HostConfig.Tmpfs[s.folder] = options
 		pl.boot.Writable = append(pl.boot.Writable, w)
 	}
-	if e.podman() {
-		// With a read-only root it makes these writable, without a bound.
-		for _, folder := range []string{"/run", "/var/tmp"} {
-			pl.config.HostConfig.Tmpfs[folder] = "ro,nosuid,nodev,noexec,size=4096,mode=0555"
-		}
+}
+
+// coverRoot puts something read-only where Podman makes a tmpfs without a bound
+// if the root is read-only.
+func (pl *plan) coverRoot(e *engine) {
+	if !e.podman() {
+		return
+	}
+	for _, folder := range []string{"/run", "/var/tmp"} {
+		pl.config.HostConfig.Tmpfs[folder] = "ro,nosuid,nodev,noexec,size=4096,mode=0555"
 	}
 }
 

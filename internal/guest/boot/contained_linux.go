@@ -38,6 +38,9 @@ func enterContained(spec *bootspec.Spec) (*launcher, mount.Tree, error) {
 	}
 	_ = netns.RaiseLoopback() // mostly it is up already, and there is no right to raise it
 	if spec.Audit {
+		if err := auditRights(spec); err != nil {
+			return nil, none, fmt.Errorf("rights: %w", err)
+		}
 		if err := audit(spec); err != nil {
 			return nil, none, fmt.Errorf("root: %w", err)
 		}

@@ -42,6 +42,9 @@ type Spec struct {
 	Audit    bool
 	Writable []Writable
 	Same     []Same
+	// Filtered says that whoever made the root has put tranca's filter on the
+	// agent: it refuses to boot without.
+	Filtered bool
 	// Tasks is how many threads a contained agent has, from its boot on, so
 	// that what a control group counts beside them is the code's.
 	Tasks int

@@ -26,6 +26,7 @@ func (s *Spec) marshalContained(e *encoder) {
 		e.msg(31, func(e *encoder) { e.str(1, m.Path); e.num(2, m.Dev); e.num(3, m.Ino) })
 	}
 	e.num(32, uint64(s.Tasks))
+	e.flag(33, s.Filtered)
 }
 
 func (s *Spec) contained(field int, v uint64, data []byte) error {
@@ -48,6 +49,8 @@ func (s *Spec) contained(field int, v uint64, data []byte) error {
 		return err
 	case 32:
 		s.Tasks = int(v)
+	case 33:
+		s.Filtered = v != 0
 	default:
 		return errMalformed
 	}
