@@ -56,7 +56,7 @@ func TestDamage(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if got := listing(t, img.Root); len(got) != 1 {
+				if got := ofImage(t, img.Root); len(got) != 1 {
 					t.Errorf("%q", got)
 				}
 				release()
@@ -70,7 +70,7 @@ func TestDamage(t *testing.T) {
 				t.Logf("remove: %v", err)
 			}
 			mustAdd(t, s, src, "x")
-			if got := listing(t, mustOpen(t, s, "x").Root); len(got) != 1 {
+			if got := ofImage(t, mustOpen(t, s, "x").Root); len(got) != 1 {
 				t.Errorf("%q", got)
 			}
 		})

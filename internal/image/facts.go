@@ -82,6 +82,9 @@ type Tally struct {
 	// names the first of them.
 	LeftOut int      `json:"left_out,omitempty"`
 	Some    []string `json:"some_left_out,omitempty"`
+	// Made names the places that every sandbox has of its own and the image had
+	// not; they are empty in the tree.
+	Made []string `json:"made,omitempty"`
 	// SetID counts programs that lost their set-id bits.
 	SetID int `json:"set_id_stripped,omitempty"`
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"golang.org/x/sys/unix"
 
 	"tranca"
@@ -137,6 +138,36 @@ func TestWhatATreeHasNot(t *testing.T) {
 	}
 	if tally.LeftOut != 4 || tally.SetID != 1 || len(tally.Some) != 4 || tally.Entries != 9 {
 		t.Errorf("%+v", tally)
+	}
+}
+
+// TestPlaces has images that have something else where every sandbox has places
+// of its own, or nothing.
+func TestPlaces(t *testing.T) {
+	for name, c := range map[string]struct {
+		layer []entry
+		want  []string // beside the empty places
+		made  int
+	}{
+		"nothing": {nil, nil, 12},
+		"links": {[]entry{link("proc", "/etc"), link("dev", "usr"), link("etc", "usr/etc"), file("usr/etc/passwd"),
+			link("usr/etc/resolv.conf", "/run/resolv.conf"), link("tmp", "/proc/self/root"), file("work"), link("sys", "..")},
+			[]string{"etc -> usr/etc", "usr/", "usr/etc/", "usr/etc/group = ", "usr/etc/hostname = ", "usr/etc/hosts = ",
+				"usr/etc/nsswitch.conf = ", "usr/etc/passwd = of usr/etc/passwd", "usr/etc/resolv.conf = "}, 10},
+		"a link to nothing": {[]entry{link("etc", "/nowhere")}, nil, 12},
+		"a file":            {[]entry{file("etc"), file("proc/x")}, []string{"proc/x = of proc/x"}, 11},
+		"folders for files": {[]entry{file("etc/passwd/x")}, nil, 11},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStore(t)
+			info := mustAdd(t, s, makeImage(t, config{}, layerOf(t, c.layer...)), "x")
+			if diff := cmp.Diff(c.want, ofImage(t, mustOpen(t, s, "x").Root), cmpopts.EquateEmpty()); diff != "" {
+				t.Error(diff)
+			}
+			if len(info.Tally.Made) != c.made {
+				t.Errorf("made %q", info.Tally.Made)
+			}
+		})
 	}
 }
 

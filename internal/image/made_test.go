@@ -227,6 +227,20 @@ func listing(t testing.TB, dir string) []string {
 	return all
 }
 
+// ofImage shows what of a tree is the image's own: not the empty places that are
+// made in every tree.
+func ofImage(t testing.TB, root string) []string {
+	t.Helper()
+	places := []string{"etc/"}
+	for _, name := range ownFolders {
+		places = append(places, name+"/")
+	}
+	for _, name := range ownFiles {
+		places = append(places, "etc/"+name+" = ")
+	}
+	return slices.DeleteFunc(listing(t, root), func(line string) bool { return slices.Contains(places, line) })
+}
+
 // unpacked puts layers upon each other in a new folder, whose neighbours must not
 // change, and returns what is there.
 func unpacked(t testing.TB, bounds Bounds, layers ...[]byte) ([]string, Tally, error) {

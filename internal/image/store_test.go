@@ -61,8 +61,8 @@ func TestAddAndOpen(t *testing.T) {
 				if img.Digest != info.Digest || img.Name != name {
 					t.Errorf("%s opened %+v", name, img)
 				}
-				want := []string{"bin/", "etc/", "etc/passwd = of etc/passwd", "sh -> bin/sh", "x = of x"}
-				if diff := cmp.Diff(want, listing(t, img.Root)); diff != "" {
+				want := []string{"bin/", "etc/passwd = of etc/passwd", "sh -> bin/sh", "x = of x"}
+				if diff := cmp.Diff(want, ofImage(t, img.Root)); diff != "" {
 					t.Error(diff)
 				}
 				if diff := cmp.Diff(map[string]string{"PATH": "/bin", "A": "b=c"}, img.Env); diff != "" {
@@ -315,7 +315,7 @@ func TestExportAndImport(t *testing.T) {
 	if err != nil || d.Config != digestOf(src.blobs[d.Config]) {
 		t.Errorf("%+v, %v", d, err)
 	}
-	if diff := cmp.Diff(listing(t, img.Root), listing(t, mustOpen(t, again, "old").Root)); diff != "" {
+	if diff := cmp.Diff(ofImage(t, img.Root), ofImage(t, mustOpen(t, again, "old").Root)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -400,7 +400,7 @@ func TestRemoveAndPrune(t *testing.T) {
 	if len(blobs) != 4 || !slices.Contains(blobs, digestOf(both)) {
 		t.Errorf("blobs %q", blobs)
 	}
-	if listing(t, mustOpen(t, s, "two").Root)[0] != "both = of both" {
+	if ofImage(t, mustOpen(t, s, "two").Root)[0] != "both = of both" {
 		t.Error("the other image lost a layer")
 	}
 	// A name that moves on leaves an image without one, which prune removes.

@@ -29,7 +29,7 @@ type marker struct {
 }
 
 const (
-	markerVersion = 1
+	markerVersion = 2
 	markerName    = "image.json"
 	treeName      = "root"
 )
@@ -108,6 +108,9 @@ func (s *Store) unpackLayers(ctx context.Context, root string, m *manifest, c *c
 		if err != nil {
 			return u.tally, s.unpackError(l, err)
 		}
+	}
+	if u.tally.Made, err = u.makePlaces(); err != nil {
+		return u.tally, s.unpackError(Descriptor{}, err)
 	}
 	return u.tally, s.unpackError(Descriptor{}, u.finish())
 }
