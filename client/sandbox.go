@@ -68,6 +68,17 @@ func (s *Sandbox) SetEnv(ctx context.Context, set map[string]string, unset []str
 	return s.c.do(ctx, q, nil)
 }
 
+// Changes lists what was written to the sandbox's mounts of mode cow so far,
+// sorted by path, with notes on what could not be seen. They are kept on the
+// server's host when the sandbox ends.
+func (s *Sandbox) Changes(ctx context.Context) ([]tranca.Change, []string, error) {
+	var list api.ChangeList
+	if err := s.c.get(ctx, &list, nil, api.RouteChanges, string(s.id)); err != nil {
+		return nil, nil, err
+	}
+	return list.Changes, list.Notes, nil
+}
+
 // Run runs one request in the sandbox; see [Client.Run]. Request.Profile must
 // be empty. What it leaves running is ended; its files stay.
 func (s *Sandbox) Run(ctx context.Context, req tranca.Request) (*tranca.Result, error) {

@@ -20,6 +20,7 @@ const (
 	RouteDelete      = "DELETE /v1/sandboxes/{id}"                         // 204
 	RouteKeepAlive   = "POST /v1/sandboxes/{id}/keepalive"                 // KeepAliveRequest -> SandboxInfo
 	RouteEnvironment = "PATCH /v1/sandboxes/{id}/environment"              // EnvironmentRequest -> 204
+	RouteChanges     = "GET /v1/sandboxes/{id}/changes"                    // ChangeList
 	RouteSandboxRun  = "POST /v1/sandboxes/{id}/run"                       // as RouteRun
 	RouteProcesses   = "GET /v1/sandboxes/{id}/processes"                  // ?tag= -> ProcessList
 	RouteStart       = "POST /v1/sandboxes/{id}/processes"                 // StartRequest -> 201 ProcessInfo

@@ -142,6 +142,14 @@ type StartRequest struct {
 	WallMS int64 `json:"wall_ms,omitempty"`
 }
 
+// ChangeList is what was written to a sandbox's mounts of mode cow so far, sorted
+// by path.
+type ChangeList struct {
+	Changes []tranca.Change `json:"changes"`
+	// Notes say what could not be seen.
+	Notes []string `json:"notes"`
+}
+
 // ProcessList is what was started in a sandbox, oldest first.
 type ProcessList struct {
 	Processes []tranca.ProcessInfo `json:"processes"`

@@ -10,6 +10,7 @@ var handlers = map[string]handler{
 	api.RouteInfo:        info,
 	api.RouteRun:         runFresh,
 	api.RouteCancelRun:   cancelRun,
+	api.RouteChanges:     listChanges,
 	api.RouteSandboxRun:  runInside,
 	api.RouteCreate:      createSandbox,
 	api.RouteList:        listSandboxes,

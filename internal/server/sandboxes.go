@@ -183,6 +183,20 @@ func keepAlive(c *call) error {
 	return c.json(http.StatusOK, infoJSON(info))
 }
 
+func listChanges(c *call) error {
+	s, err := c.session()
+	if err != nil {
+		return err
+	}
+	changes, notes, err := s.Changes(c.ctx())
+	if err != nil {
+		return err
+	}
+	out := api.ChangeList{Changes: []tranca.Change{}, Notes: []string{}}
+	out.Changes, out.Notes = append(out.Changes, changes...), append(out.Notes, notes...)
+	return c.json(http.StatusOK, out)
+}
+
 func setEnvironment(c *call) error {
 	var in api.EnvironmentRequest
 	if err := c.decode(&in); err != nil {

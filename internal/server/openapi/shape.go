@@ -35,8 +35,11 @@ type Result struct {
 	Enforcement []tranca.Enforcement `json:"enforcement"`
 	// Refused acts, each with its rule.
 	Denials []tranca.Denial `json:"denials"`
-	// Paths in writable mounts that differ after the run.
+	// Paths in mounts of mode rw or cow that differ after the run.
 	Changes []Change `json:"changes"`
+	// What became of the changes to mounts of mode cow; absent where there were
+	// none.
+	ChangesState tranca.ChangesState `json:"changes_state,omitempty"`
 	// The policy that was in force, narrowed.
 	Policy tranca.PolicyRef `json:"policy"`
 	// For people.
@@ -55,7 +58,7 @@ type Truncated struct {
 	Stderr bool `json:"stderr"`
 }
 
-// Change is one path in a writable mount that differs after the run.
+// Change is one path in a mount of mode rw or cow that differs after the run.
 type Change struct {
 	// The path inside the sandbox; where it is no valid UTF-8, readable.
 	Path string `json:"path"`
@@ -98,10 +101,11 @@ var enums = map[reflect.Type][]any{
 		tranca.EndMemory, tranca.EndOutput, tranca.EndClosed, tranca.EndError),
 	reflect.TypeFor[tranca.LimitHit](): words(tranca.HitPIDs, tranca.HitDisk, tranca.HitInodes, tranca.HitFiles,
 		tranca.HitFileSize, tranca.HitOutput),
-	reflect.TypeFor[tranca.Encoding]():   words(tranca.EncodingUTF8, tranca.EncodingBase64),
-	reflect.TypeFor[tranca.Status]():     words(tranca.StatusEnforced, tranca.StatusWaived, tranca.StatusDeclared),
-	reflect.TypeFor[tranca.ChangeKind](): words(tranca.ChangeCreated, tranca.ChangeModified, tranca.ChangeRemoved),
-	reflect.TypeFor[tranca.FileType]():   words(tranca.FileRegular, tranca.FileDirectory, tranca.FileSymlink, tranca.FileOther),
+	reflect.TypeFor[tranca.Encoding]():     words(tranca.EncodingUTF8, tranca.EncodingBase64),
+	reflect.TypeFor[tranca.Status]():       words(tranca.StatusEnforced, tranca.StatusWaived, tranca.StatusDeclared),
+	reflect.TypeFor[tranca.ChangeKind]():   words(tranca.ChangeCreated, tranca.ChangeModified, tranca.ChangeRemoved),
+	reflect.TypeFor[tranca.ChangesState](): words(tranca.ChangesKept, tranca.ChangesApplied, tranca.ChangesLost),
+	reflect.TypeFor[tranca.FileType]():     words(tranca.FileRegular, tranca.FileDirectory, tranca.FileSymlink, tranca.FileOther),
 	reflect.TypeFor[tranca.FileEventKind](): words(tranca.FileCreated, tranca.FileWritten, tranca.FileRemoved,
 		tranca.FileRenamed, tranca.FileChmod, tranca.FileOverflow),
 	reflect.TypeFor[tranca.Item](): words(tranca.Items()...),

@@ -166,5 +166,12 @@ func sandboxes() []Route {
 			Body:    body[api.EnvironmentRequest](true),
 			Answers: empty("It is set."),
 		},
+		{
+			Pattern: api.RouteChanges, Name: "listChanges", Group: group,
+			Summary: "List what was written to mounts of mode cow so far",
+			About:   "The host's folders are as they were. When the sandbox has ended its changes are kept on the server's host, where the operator looks at them (tranca diff) and applies them (tranca apply).",
+			Answers: answer[api.ChangeList](http.StatusOK, "The changes, by their paths."),
+			Codes:   []api.Code{api.CodeUnavailable, api.CodeUnsupported},
+		},
 	}
 }
