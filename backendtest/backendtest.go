@@ -49,6 +49,9 @@ const (
 	KillsTree Ability = "kills-tree"
 	// EndsByMemory: passing the memory limit is [tranca.EndMemory].
 	EndsByMemory Ability = "ends-by-memory"
+	// OutlivesMemory: the sandbox can be used again after a program has passed
+	// the memory limit. Without it, it is [tranca.ErrGone] from then on.
+	OutlivesMemory Ability = "outlives-memory"
 	// BoundsTreeMemory: the memory limit holds for the tree.
 	BoundsTreeMemory Ability = "bounds-tree-memory"
 	// EndsByCPU: passing the CPU time limit is [tranca.EndCPU].

@@ -25,7 +25,7 @@ func limitCases() []testCase {
 		{"Limits/NoneHit", testNoneHit, nil},
 		{"Usage", testUsage, []Ability{CountsUsage}},
 		{"Usage/FreshInSecondRun", testFreshUsage, []Ability{CountsUsage}},
-		{"Limits/FreshInSecondRun", testFreshMemory, []Ability{EndsByMemory}},
+		{"Limits/FreshInSecondRun", testFreshMemory, []Ability{EndsByMemory, OutlivesMemory}},
 		{"Limits/FreshCPUInSecondRun", testFreshCPU, []Ability{EndsByCPU}},
 	}
 }

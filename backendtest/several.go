@@ -15,8 +15,8 @@ func severalCases() []testCase {
 		{"Several/Memory", testSeveralMemory, []Ability{RunsSeveral, EndsByMemory}},
 		{"Several/CPU", testSeveralCPU, []Ability{RunsSeveral, EndsByCPU}},
 		{"Several/SumOfCPU", testSumOfCPU, []Ability{RunsSeveral, EndsByCPU, BoundsTreeCPU}},
-		{"Several/Fresh", testSeveralFresh, []Ability{RunsSeveral, EndsByMemory}},
-		{"Several/StartUnderLimit", testStartUnderLimit, []Ability{RunsSeveral, EndsByMemory}},
+		{"Several/Fresh", testSeveralFresh, []Ability{RunsSeveral, EndsByMemory, OutlivesMemory}},
+		{"Several/StartUnderLimit", testStartUnderLimit, []Ability{RunsSeveral, EndsByMemory, OutlivesMemory}},
 		{"Several/EndGroup", testEndGroup, several},
 		{"Several/Bound", testSeveralBound, several},
 	}
@@ -86,6 +86,11 @@ func (b *box) limitEnds(reason tranca.Reason, program string, args ...string) {
 	}
 	if before != exited(3) {
 		b.Errorf("what had ended before the limit: %+v", before)
+	}
+	if reason == tranca.EndMemory && b.lacks(OutlivesMemory) {
+		_, err := b.Start(b.context(), tranca.Command{Args: b.command("exit", "0")})
+		b.class("a start in a sandbox that died of its memory limit", err, tranca.ErrGone)
+		return
 	}
 	b.must("exit", "0")
 }

@@ -70,7 +70,8 @@ func ociSpec(spec *sentryspec.Spec) *specs.Spec {
 			{Destination: "/sys", Type: "sysfs", Options: []string{"ro", "nosuid", "noexec", "nodev"}},
 			{Destination: "/sys/fs/cgroup", Type: "cgroup", Options: []string{"nosuid", "noexec", "nodev"}},
 		},
-		Linux: &specs.Linux{},
+		// With a control group of its own as the root of what it sees.
+		Linux: &specs.Linux{Namespaces: []specs.LinuxNamespace{{Type: specs.CgroupNamespace}}},
 	}
 	for _, path := range sentryspec.Mounts()[1:] {
 		s.Mounts = append(s.Mounts, specs.Mount{

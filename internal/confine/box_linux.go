@@ -53,6 +53,7 @@ type Box struct {
 	procs    []process // outside of the code's group, or leading it; in the order in which they are killed
 	used     bool      // a program was begun
 	held     []io.Closer
+	inner    func() bool // see HoldsKernel; nil otherwise
 
 	begun   chan struct{} // closed and replaced by Begin: wakes the watch
 	closing chan struct{}
@@ -93,6 +94,12 @@ func (b *Box) Adopt(stream *net.UnixConn, scratch *os.File) { b.stream, b.scratc
 // Hold has the box keep something open until it is destroyed.
 func (b *Box) Hold(c io.Closer) { b.held = append(b.held, c) }
 
+// HoldsKernel says that what runs in the code's group is a kernel of the
+// sandbox's own, which lives as long as the sandbox. Programs that have used up
+// their CPU time are then left for the agent to kill, by whoever hears of it;
+// alive reports whether any of them lives.
+func (b *Box) HoldsKernel(alive func() bool) { b.inner = alive }
+
 // Watch says what the box enforces and begins to watch it. The hook is called
 // when it has been destroyed; it may be nil.
 func (b *Box) Watch(e []tranca.Enforcement, closed func()) {
@@ -118,7 +125,11 @@ func (b *Box) Begin(ctx context.Context) error {
 	b.used = true
 	b.mu.Unlock()
 	if b.Group != nil && !fresh {
-		if err := b.Group.Begin(); err != nil {
+		begin := b.Group.Begin
+		if b.inner != nil {
+			begin = func() error { return b.Group.BeginAfter(b.inner()) }
+		}
+		if err := begin(); err != nil {
 			return fmt.Errorf("%w: reset counters: %w", tranca.ErrGone, err)
 		}
 	}
@@ -263,6 +274,9 @@ func (b *Box) pass(r tranca.Reason) {
 		return
 	}
 	b.limit <- r
+	if b.inner != nil && r == tranca.EndCPU {
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), KillTime)
 	defer cancel()
 	_ = b.Kill(ctx) // Close tries again, and reports

@@ -22,6 +22,7 @@ const countTime = 2 * time.Second
 type box struct {
 	*confine.Box
 	words *words // the Sentry's
+	begun bool   // of Begin alone, which is called by one at a time
 
 	mu      sync.Mutex // held over a question
 	control *net.UnixConn
@@ -42,22 +43,28 @@ func (m *box) adopt(k *kernel, files *confine.Agent) {
 	m.Attend("gVisor's Sentry", k.child, k.diagnosis)
 	m.Attend("gVisor's file server", files.Child, files.Diagnosis)
 	m.Adopt(k.stream, files.Scratch)
+	m.HoldsKernel(m.alive)
 	m.Hold(k.control)
 	m.Hold(files.Stream)
 }
 
-// Begin gives the next program fresh counters.
+// Begin gives the next program fresh counters. For the first one they are.
 func (m *box) Begin(ctx context.Context) error {
-	if err := m.Box.Begin(ctx); err != nil {
-		return err
+	if m.begun {
+		m.mu.Lock()
+		m.ask()
+		m.base, m.seen = m.last, 0
+		m.mu.Unlock()
 	}
+	m.begun = true
+	return m.Box.Begin(ctx)
+}
+
+// alive reports whether a program lives, as was answered last.
+func (m *box) alive() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.base, m.seen = m.last, 0; m.last != (sentryspec.Counters{}) {
-		m.ask()
-		m.base = m.last
-	}
-	return nil
+	return m.last.Processes > 0
 }
 
 // Observe reads the counters of the host's kernel, and of the Sentry those that

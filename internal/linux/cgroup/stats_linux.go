@@ -34,6 +34,18 @@ type baseline struct {
 func (g *Group) Begin() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	return g.begin(g.somebody())
+}
+
+// BeginAfter is Begin for a caller that knows better who of the code lives: a
+// kernel in user space is no program, and always there.
+func (g *Group) BeginAfter(alive bool) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.begin(alive)
+}
+
+func (g *Group) begin(alive bool) error {
 	if g.destroyed {
 		return fmt.Errorf("cgroup: %w", tranca.ErrClosed)
 	}
@@ -43,7 +55,7 @@ func (g *Group) Begin() error {
 		if b.cpu, err = cpuTime(g.cpuTime.place, g.cpuTime.v2); err != nil {
 			return err
 		}
-		if b.spent = b.cpu; g.somebody() {
+		if b.spent = b.cpu; alive {
 			b.spent = g.base.spent
 		}
 	}
