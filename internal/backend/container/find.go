@@ -21,7 +21,11 @@ const (
 )
 
 // answerTime bounds the first answer of an engine: one that hangs is none.
-const answerTime = 5 * time.Second
+// infoTime bounds the second, for which Podman runs some programs.
+const (
+	answerTime = 5 * time.Second
+	infoTime   = 30 * time.Second
+)
 
 // place is where an engine may answer.
 type place struct {
@@ -104,7 +108,7 @@ type engine struct {
 }
 
 func (e *engine) podman() bool   { return e.Name == "Podman" }
-func (e *engine) rootless() bool { return e.info.Security("rootless") }
+func (e *engine) rootless() bool { return e.info.Rootless || e.info.Security("rootless") }
 
 // mapsUsers reports whether the engine gives containers users of their own.
 func (e *engine) mapsUsers() bool { return e.rootless() || e.info.Security("userns") }
@@ -134,23 +138,8 @@ func connect(ctx context.Context, socket string) (*engine, error) {
 	if err := trusted(socket); err != nil {
 		return nil, err
 	}
-	short, cancel := context.WithTimeout(ctx, answerTime)
-	defer cancel()
 	e := &engine{Client: docker.New(socket)}
-	var err error
-	if e.Engine, err = e.Ping(short); err == nil {
-		if err = e.newEnough(); err == nil {
-			parts := make(chan docker.Version, 1)
-			go func() {
-				// What it does not tell is not known, and no reason not to run.
-				v, _ := e.Parts(short)
-				parts <- v
-			}()
-			e.info, err = e.Info(short)
-			e.parts = <-parts
-		}
-	}
-	if err != nil {
+	if err := e.ask(ctx); err != nil {
 		e.Close()
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
@@ -166,6 +155,30 @@ func connect(ctx context.Context, socket string) (*engine, error) {
 		})
 	}
 	return e, nil
+}
+
+// ask finds out what the engine is. One that is there answers the first
+// question at once; for the second, it may have to run programs.
+func (e *engine) ask(ctx context.Context) (err error) {
+	first, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	if e.Engine, err = e.Ping(first); err != nil {
+		return err
+	}
+	if err := e.newEnough(); err != nil {
+		return err
+	}
+	ctx, cancel = context.WithTimeout(ctx, infoTime)
+	defer cancel()
+	parts := make(chan docker.Version, 1)
+	go func() {
+		// What it does not tell is not known, and no reason not to run.
+		v, _ := e.Parts(ctx)
+		parts <- v
+	}()
+	e.info, err = e.Info(ctx)
+	e.parts = <-parts
+	return err
 }
 
 func (e *engine) newEnough() error {
@@ -195,7 +208,7 @@ func explain(socket string, err error) error {
 		p.Missing = "this user may not use the engine's socket " + socket
 		p.Mend = "use rootless Podman (systemctl --user start podman.socket) or rootless Docker; to be in the group docker is to be root"
 	case errors.Is(err, context.DeadlineExceeded):
-		p.Missing = fmt.Sprintf("the engine at %s has not answered within %s", socket, answerTime)
+		p.Missing = fmt.Sprintf("the engine at %s does not answer: %s", socket, err)
 		p.Mend = "look at its log, and start it anew"
 	case errors.Is(err, docker.ErrGarbage):
 		p.Missing = err.Error()

@@ -12,6 +12,7 @@ import (
 
 	"tranca"
 	"tranca/internal/linux/cgroup"
+	"tranca/internal/linux/mount"
 )
 
 // outside is what this host sees of a container without asking its engine: its
@@ -19,7 +20,9 @@ import (
 // use; a nil one sees nothing.
 type outside struct {
 	stage *stage
-	root  *os.File // where the stage is not ours: the space, by /proc
+	// spaces are the parts of the writable space, where the engine has made
+	// them and this process may look.
+	spaces []*os.File
 
 	mu     sync.Mutex
 	pidfd  int // of the first process; -1 for none
@@ -49,7 +52,26 @@ func (m *box) lookFromOutside(ctx context.Context) error {
 	if o.view, err = cgroup.ViewOf(c.State.Pid); err != nil {
 		return err
 	}
+	if o.stage == nil {
+		o.openSpaces(c.State.Pid)
+	}
 	return m.checkGroups()
+}
+
+// openSpaces opens the parts of the writable space in the container. Only root
+// and the owner of the container's user namespace may; without it nobody sees
+// that they were full, though they are.
+func (o *outside) openSpaces(pid int) {
+	root, err := unix.Open(fmt.Sprintf("/proc/%d/root", pid), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return
+	}
+	defer unix.Close(root)
+	for _, folder := range spaceFolders {
+		if fd, err := mount.Beneath(root, folder[1:]); err == nil {
+			o.spaces = append(o.spaces, os.NewFile(uintptr(fd), folder))
+		}
+	}
 }
 
 // checkGroups refuses a container whose control groups hold less than was asked
@@ -70,15 +92,16 @@ func (m *box) checkGroups() error {
 		}
 	}
 	switch {
+	case h.Memory == 0: // waived
 	case l.Memory == 0 || l.Memory > h.Memory:
 		add(tranca.ItemMemory, fmt.Sprintf("memory of %d bytes", h.Memory), fmt.Sprintf("the container's group holds %d (0 is no limit)", l.Memory))
 	case !noSwap && swapThere():
 		add(tranca.ItemMemory, "no swap", "the container's group may swap")
 	}
-	if want := *h.PidsLimit; h.PidsLimit != nil && (l.Processes == 0 || l.Processes > want) {
+	if want := value(h.PidsLimit); want != 0 && (l.Processes == 0 || l.Processes > want) {
 		add(tranca.ItemPIDs, fmt.Sprintf("at most %d tasks", want), fmt.Sprintf("the container's group holds %d (0 is no limit)", l.Processes))
 	}
-	if want := h.NanoCPUs / 1e6; l.MilliCPUs == 0 || l.MilliCPUs > want {
+	if want := h.NanoCPUs / 1e6; want != 0 && (l.MilliCPUs == 0 || l.MilliCPUs > want) {
 		add(tranca.ItemCPUs, fmt.Sprintf("%d thousandths of a CPU", want), fmt.Sprintf("the container's group has %d (0 is no limit)", l.MilliCPUs))
 	}
 	if problems != nil {
@@ -177,7 +200,11 @@ func (o *outside) full() (disk, inodes bool) {
 	if o.stage != nil {
 		return o.stage.full()
 	}
-	return false, false
+	for _, f := range o.spaces {
+		d, i := fullSpace(f)
+		disk, inodes = disk || d, inodes || i
+	}
+	return disk, inodes
 }
 
 // kill ends the container's first process, and by it all others, without the
@@ -221,9 +248,9 @@ func (o *outside) close() error {
 	if o.view != nil {
 		errs = append(errs, o.view.Close())
 	}
-	if o.root != nil {
-		errs = append(errs, o.root.Close())
-		o.root = nil
+	for _, f := range o.spaces {
+		errs = append(errs, f.Close())
 	}
+	o.spaces = nil
 	return errors.Join(errs...)
 }

@@ -171,7 +171,7 @@ func (b *Backend) withoutController(e *engine, p *tranca.Policy, host *docker.Ho
 	if !r.Holds(tranca.ItemCPUs) && p.Waives(tranca.ItemCPUs) {
 		host.NanoCPUs = 0
 	}
-	if !r.Holds(tranca.ItemPIDs) && p.Waives(tranca.ItemPIDs) {
+	if !e.boundsTasks() {
 		host.PidsLimit = nil
 	}
 }

@@ -22,7 +22,7 @@ func readBack(ctx context.Context, e *engine, pl *plan, id string) error {
 	d := &differences{policy: pl.policy}
 	d.compareLife(e, pl, c)
 	d.compareBoundary(e, &pl.config, c)
-	d.compareLimits(pl.config.HostConfig, c.HostConfig)
+	d.compareLimits(e, pl.config.HostConfig, c.HostConfig)
 	d.compareMounts(pl.config.HostConfig, c)
 	if d.problems == nil {
 		return nil
@@ -133,11 +133,17 @@ func capabilities(names []string) []string {
 	return out
 }
 
-func (d *differences) compareLimits(a, h *docker.HostConfig) {
+func (d *differences) compareLimits(e *engine, a, h *docker.HostConfig) {
 	d.want(tranca.ItemMemory, "memory", a.Memory, h.Memory)
 	d.want(tranca.ItemMemory, "memory and swap", a.MemorySwap, h.MemorySwap)
 	d.want(tranca.ItemCPUs, "CPUs (1e-9)", a.NanoCPUs, nanoOf(h))
 	d.want(tranca.ItemPIDs, "processes", value(a.PidsLimit), value(h.PidsLimit))
+	if h.OomKillDisable != nil && *h.OomKillDisable {
+		d.want(tranca.ItemMemory, "kill for want of memory", true, false)
+	}
+	if e.podman() {
+		return // without root it tells of none; the agent sets those of programs, or fails
+	}
 	is := map[string]docker.Ulimit{}
 	for _, u := range h.Ulimits {
 		is[strings.TrimPrefix(strings.ToLower(u.Name), "rlimit_")] = u
@@ -145,9 +151,6 @@ func (d *differences) compareLimits(a, h *docker.HostConfig) {
 	for _, u := range a.Ulimits {
 		got := is[u.Name]
 		d.want(tranca.ItemOpenFiles, "ulimit "+u.Name, [2]int64{u.Soft, u.Hard}, [2]int64{got.Soft, got.Hard})
-	}
-	if h.OomKillDisable != nil && *h.OomKillDisable {
-		d.want(tranca.ItemMemory, "kill for want of memory", true, false)
 	}
 }
 

@@ -71,7 +71,7 @@ func (b *Backend) guarantees(e *engine) []tranca.Guarantee {
 		e.group(tranca.ItemCPUTime, e.info.CPUCfsQuota || e.info.MemoryLimit, "CPU time of the container's group, watched by the supervisor"),
 		e.group(tranca.ItemCPUs, e.info.CPUCfsQuota, "CPU quota of the container's group"),
 		e.group(tranca.ItemMemory, e.info.MemoryLimit, "memory limit of the container's group, swap included"),
-		e.group(tranca.ItemPIDs, e.info.PidsLimit, "pids limit of the container's group"),
+		e.processGuarantee(),
 		held(tranca.ItemOpenFiles, "RLIMIT_NOFILE"),
 		held(tranca.ItemFileSize, "RLIMIT_FSIZE"),
 		held(tranca.ItemDisk, b.spaceMechanism(e)),
@@ -137,6 +137,20 @@ func (e *engine) group(item tranca.Item, has bool, mechanism string) tranca.Guar
 		g.Mend = "enable the controller on the kernel's command line, or waive it: waive: [" + string(item) + "]"
 	}
 	return g
+}
+
+// boundsTasks reports whether a control group bounds processes.
+func (e *engine) boundsTasks() bool {
+	return e.group(tranca.ItemPIDs, e.info.PidsLimit, "").Held
+}
+
+// processGuarantee falls to the code's own user namespace, in which the kernel
+// counts the processes of its user.
+func (e *engine) processGuarantee() tranca.Guarantee {
+	if e.boundsTasks() {
+		return e.group(tranca.ItemPIDs, true, "pids limit of the container's group")
+	}
+	return tranca.Guarantee{Item: tranca.ItemPIDs, Held: true, Mechanism: "RLIMIT_NPROC, counted in the code's own user namespace"}
 }
 
 func (e *engine) defaultRuntime() string {

@@ -93,7 +93,7 @@ func (b *Backend) rlimits(e *engine, p *tranca.Policy) []bootspec.Rlimit {
 		seconds := uint64((p.Limits.CPUTime + time.Second - 1) / time.Second)
 		add(rlimitCPU, seconds, seconds+1) // SIGXCPU tells why; SIGKILL if ignored
 	}
-	if !r.Holds(tranca.ItemPIDs) {
+	if !e.boundsTasks() {
 		add(rlimitProcesses, uint64(p.Limits.Processes), uint64(p.Limits.Processes))
 	}
 	return all

@@ -225,11 +225,19 @@ func (s *stage) giveBack() error {
 	return errors.Join(append(errs, s.block.Release())...)
 }
 
-// full reports whether the writable space is: without room for a page, without
-// an inode.
+// full reports whether the writable space is.
 func (s *stage) full() (disk, inodes bool) {
+	if s.space == nil {
+		return false, false
+	}
+	return fullSpace(s.space)
+}
+
+// fullSpace reports whether a file system is full: without room for a page,
+// without an inode.
+func fullSpace(f *os.File) (disk, inodes bool) {
 	var st unix.Statfs_t
-	if s.space == nil || unix.Fstatfs(int(s.space.Fd()), &st) != nil {
+	if unix.Fstatfs(int(f.Fd()), &st) != nil {
 		return false, false
 	}
 	return st.Blocks > 0 && st.Bavail*uint64(st.Bsize) < 4096, st.Files > 0 && st.Ffree == 0

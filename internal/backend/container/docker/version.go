@@ -114,25 +114,25 @@ func number(parts []string, i int) int {
 
 // Info is what an engine says of its host.
 type Info struct {
-	ID                 string
-	Driver             string
-	DriverStatus       [][2]string
-	CgroupDriver       string
-	CgroupVersion      string
-	MemoryLimit        bool
-	SwapLimit          bool
-	PidsLimit          bool
-	NCPU               int
-	CPUCfsQuota        bool `json:"CpuCfsQuota"`
-	OperatingSystem    string
-	OSType             string
-	Architecture       string
-	KernelVersion      string
-	SecurityOptions    []string
-	DefaultRuntime     string
-	Runtimes           map[string]Runtime
-	LiveRestoreEnabled bool
-	Name               string
+	ID              string
+	Driver          string
+	DriverStatus    [][2]string
+	CgroupDriver    string
+	CgroupVersion   string
+	MemoryLimit     bool
+	SwapLimit       bool
+	PidsLimit       bool
+	NCPU            int
+	CPUCfsQuota     bool `json:"CpuCfsQuota"`
+	OperatingSystem string
+	OSType          string
+	Architecture    string
+	KernelVersion   string
+	SecurityOptions []string
+	DefaultRuntime  string
+	Runtimes        map[string]Runtime
+	// Rootless is Podman's word; Docker says it among SecurityOptions.
+	Rootless bool
 }
 
 // Runtime is an OCI runtime of an engine.
