@@ -195,7 +195,7 @@ func serveScript(ts *testscript.TestScript, neg bool, args []string) {
 	cmd := exec.Command("tranca", "serve", "--socket", socket, "--grace", "1s", "--log-level", "error")
 	cmd.Args = append(cmd.Args, args...)
 	cmd.Dir = ts.MkAbs(".")
-	cmd.Env = append(os.Environ(), "REAL="+ts.Getenv("REAL"), "WORK="+ts.Getenv("WORK"))
+	cmd.Env = append(os.Environ(), "REAL="+ts.Getenv("REAL"), "WORK="+ts.Getenv("WORK"), "XDG_STATE_HOME="+ts.Getenv("XDG_STATE_HOME"))
 	out, err := cmd.StdoutPipe()
 	ts.Check(err)
 	var log strings.Builder

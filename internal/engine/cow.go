@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"tranca"
 	"tranca/internal/changeset"
@@ -19,9 +20,9 @@ type copies struct {
 
 // copies notes what the mounts of mode cow are, before their sandbox is made.
 // Where nothing could be kept of them nothing is run: the work would be lost.
-func (e *Engine) copies(p *tranca.Policy) (*copies, error) {
+func (e *Engine) copies(p *plan) (*copies, error) {
 	var shown []changeset.Shown
-	for _, m := range p.Mounts {
+	for _, m := range p.policy.Mounts {
 		if m.Cow {
 			shown = append(shown, changeset.Shown{
 				Source: m.Source, Target: m.Target, Deny: m.Deny,
@@ -34,9 +35,9 @@ func (e *Engine) copies(p *tranca.Policy) (*copies, error) {
 	}
 	store, err := e.changes()
 	if err != nil {
-		return nil, &tranca.RefusalError{Problems: []tranca.Problem{{
+		return nil, &tranca.RefusalError{Backend: p.backend.Name(), Problems: []tranca.Problem{{
 			Item: tranca.ItemMounts, Asked: "mount " + shown[0].Target + " of mode cow",
-			Missing: "what is written there could not be kept: " + err.Error(),
+			Missing: "what is written there could not be kept: " + strings.TrimPrefix(err.Error(), tranca.ErrUnavailable.Error()+": "),
 			Mend:    "set XDG_STATE_HOME to a folder of your own",
 		}}}
 	}
@@ -44,7 +45,7 @@ func (e *Engine) copies(p *tranca.Policy) (*copies, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &copies{tracker, store, changeset.Bounds{Bytes: p.Limits.Disk.Size}}, nil
+	return &copies{tracker, store, changeset.Bounds{Bytes: p.policy.Limits.Disk.Size}}, nil
 }
 
 // changes opens the store at its first use.

@@ -209,7 +209,7 @@ func (e *Engine) runOnce(ctx context.Context, req tranca.Request, look Look) (*t
 // runFresh runs a job in a sandbox of its own, and gives its share back.
 func (e *Engine) runFresh(ctx context.Context, id tranca.ID, p plan, held *share, j job, look Look) (*tranca.Result, error) {
 	before := snapshot(ctx, p.policy.Mounts)
-	copied, err := e.copies(&p.policy)
+	copied, err := e.copies(&p)
 	if err != nil {
 		held.free()
 		return nil, err

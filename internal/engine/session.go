@@ -160,7 +160,7 @@ func (e *Engine) makeSession(ctx context.Context, from *profile, o tranca.Create
 	if err != nil {
 		return nil, err
 	}
-	copied, err := e.copies(&p.policy)
+	copied, err := e.copies(&p)
 	if err != nil {
 		held.free()
 		return nil, err
