@@ -210,10 +210,10 @@ func TestCowDenyAndProtect(t *testing.T) {
 	}
 	p.Mounts[0].Deny = []string{"secret"}
 	p.Mounts[0].Protect = []string{".git/hooks", ".envrc"}
-	out, written, _ := cowRun(t, b, p, `cd /p
+	out, written, _ := cowRun(t, b, p, `exec 2>/dev/null; cd /p
 cat secret/key; echo x >secret/new; echo x >.envrc; echo x >d/.git/hooks/evil; rm -rf d; mv d e; mv secret s2; echo x >s
 cat .envrc d/.git/hooks/old; echo fine >f`)
-	if strings.Contains(out, "k\n") || !strings.Contains(out, "eo") {
+	if out != "eo" {
 		t.Errorf("out %q", out)
 	}
 	if want := []string{"d", "d/.git", "f"}; !slices.Equal(written, want) && !slices.Equal(written, []string{"f"}) {
