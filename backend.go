@@ -121,6 +121,13 @@ type ChangeReader interface {
 	OpenChanges(target string) (*os.File, error)
 }
 
+// ImageDigester is an optional ability of a sandbox, found with [As]: to say
+// which image it runs where its [Spec] names none.
+type ImageDigester interface {
+	// ImageDigest returns a digest, or "" where there is no image.
+	ImageDigest() string
+}
+
 // PortDialer is an optional ability of a sandbox, found with [As]: to reach
 // what listens inside, through the stream to its guest agent. It makes no route
 // into the sandbox, and no program inside can begin a connection by it.

@@ -173,7 +173,7 @@ func (b *box) usage(ctx context.Context) (tranca.Usage, error) {
 func (b *box) result(p plan) *tranca.Result {
 	return &tranca.Result{
 		ID: b.sb.ID(), Backend: b.plan.backend.Name(), Isolation: b.plan.level,
-		ImageDigest: digestOf(b.image), Enforcement: b.statement,
+		ImageDigest: digestOf(b.image, b.sb), Enforcement: b.statement,
 		Policy: tranca.PolicyRef{Source: p.policy.Source, Digest: p.digest},
 		Limits: p.policy.Limits,
 		Notes:  slices.Clone(b.plan.notes),

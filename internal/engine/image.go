@@ -35,9 +35,12 @@ func (e *Engine) openImage(ctx context.Context, name string) (img *tranca.Image,
 }
 
 // digestOf says which image a sandbox has; empty is the host's own tree.
-func digestOf(img *tranca.Image) string {
-	if img == nil {
-		return ""
+func digestOf(img *tranca.Image, sb tranca.Sandbox) string {
+	if img != nil {
+		return img.Digest
 	}
-	return img.Digest
+	if d, ok := tranca.As[tranca.ImageDigester](sb); ok {
+		return d.ImageDigest()
+	}
+	return ""
 }

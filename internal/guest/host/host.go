@@ -107,6 +107,14 @@ func (sb *sandbox) Enforcement() []tranca.Enforcement {
 	return slices.Clone(sb.m.Enforcement())
 }
 
+// ImageDigest is [tranca.ImageDigester], by the same ability of the machine.
+func (sb *sandbox) ImageDigest() string {
+	if d, ok := sb.m.(tranca.ImageDigester); ok {
+		return d.ImageDigest()
+	}
+	return ""
+}
+
 func (sb *sandbox) Files() tranca.Files { return files{sb} }
 
 // Ping is [Pinger].
