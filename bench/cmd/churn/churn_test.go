@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"tranca"
@@ -78,6 +79,20 @@ func TestOutages(t *testing.T) {
 		if (err == nil) != c.ok {
 			t.Errorf("%s: %v", c.name, err)
 		}
+	}
+}
+
+// What an engine leaves of itself is told from what sandboxes leave, and only
+// where the engine was killed.
+func TestEnginesOwnLeftovers(t *testing.T) {
+	left := []string{"folder or file /run/x/docker/containerd/1", "mount /space"}
+	o := &options{crashes: 1, crashLeaves: "/docker/containerd/"}
+	if got := o.ours(slices.Clone(left)); !slices.Equal(got, left[1:]) {
+		t.Errorf("with the engine killed: %q", got)
+	}
+	o.crashes = 0
+	if got := o.ours(slices.Clone(left)); !slices.Equal(got, left) {
+		t.Errorf("with the engine well: %q", got)
 	}
 }
 

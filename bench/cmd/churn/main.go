@@ -10,6 +10,9 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"regexp"
+
+	"tranca/internal/backend/container"
 )
 
 func main() {
@@ -20,6 +23,7 @@ func main() {
 	flag.Uint64Var(&o.seed, "seed", 1, "seed of what happens when")
 	flag.IntVar(&o.crashes, "crashes", 0, "times that the container engine is killed, by -crash")
 	flag.StringVar(&o.crash, "crash", "", "shell command that kills the container engine with -9 and starts it again")
+	flag.StringVar(&o.crashLeaves, "crash-leaves", "", "regular expression: what the engine leaves of itself where it is killed")
 	flag.StringVar(&o.backend, "backend", "process", "backend: process, gvisor or container")
 	flag.StringVar(&o.image, "image", "", "image for the policy; none leaves the backend's default")
 	flag.StringVar(&o.runtime, "runtime", "", "runtime of the container engine")
@@ -44,7 +48,10 @@ func (o *options) check() error {
 	if (o.crashes > 0) != (o.crash != "") {
 		return fmt.Errorf("-crashes and -crash go together")
 	}
-	if o.crashes > 0 && o.backend != "container" {
+	if _, err := regexp.Compile(o.crashLeaves); err != nil {
+		return fmt.Errorf("-crash-leaves: %w", err)
+	}
+	if o.crashes > 0 && o.backend != container.Name {
 		return fmt.Errorf("-crashes: backend %s has no engine", o.backend)
 	}
 	return nil
