@@ -134,11 +134,15 @@ func (b *Backend) newConfig(e *engine, pl *plan) docker.Config {
 	}
 	b.withoutController(e, p, host)
 	host.Mounts = []docker.Mount{bind(b.files.agent, agentPath, true)}
+	var health *docker.Healthcheck
+	if c := pl.image.Config; c != nil && c.Healthcheck != nil {
+		health = &docker.Healthcheck{Test: []string{"NONE"}} // or the engine would start programs in it
+	}
 	return docker.Config{
 		Image: pl.image.ID, Hostname: p.Hostname, User: "0:0",
 		AttachStdin: true, AttachStdout: true, AttachStderr: true, OpenStdin: true, StdinOnce: true,
 		Entrypoint: []string{agentPath}, Cmd: []string{"stdio"}, WorkingDir: "/", Env: []string{},
-		Healthcheck: &docker.Healthcheck{Test: []string{"NONE"}}, StopSignal: "SIGKILL",
+		Healthcheck: health, StopSignal: "SIGKILL",
 		NetworkDisabled: true, Labels: b.owner.labels(pl.id), HostConfig: host,
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"strings"
 	"time"
+	"unicode"
 
 	"tranca"
 )
@@ -120,9 +121,15 @@ func answerError(resp *http.Response, name string) error {
 	return &Error{Call: name, Status: resp.StatusCode, Message: bounded(message)}
 }
 
-// bounded makes text of the engine fit for an error.
+// bounded makes text of the engine fit for an error: short, without control
+// characters.
 func bounded(text string) string {
-	text = strings.ToValidUTF8(strings.TrimSpace(text), "?")
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(strings.TrimSpace(text), "?"))
 	if len(text) > maxMessage {
 		text = strings.ToValidUTF8(text[:maxMessage], "") + "…"
 	}

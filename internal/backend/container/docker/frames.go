@@ -98,7 +98,7 @@ func (d *demux) next() error {
 
 // keep keeps the first bytes of standard error and drops the rest.
 func (d *demux) keep(size uint32) error {
-	if d.seen += int(min(size, maxStderr)); d.seen > maxStderr {
+	if d.seen += int(min(size, maxStderr+1)); d.seen > maxStderr {
 		return fmt.Errorf("%w: more than %d bytes on standard error", ErrFrames, maxStderr)
 	}
 	text := make([]byte, min(size, maxSaid))
