@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"tranca/bench/hoststate"
-	"tranca/internal/backend/container"
 )
 
 // The lines by which the supervisor tells its parent how far it is.
@@ -52,11 +51,10 @@ func (o *options) run(ctx context.Context) error {
 	look := hoststate.Default()
 	look.Programs = []string{self}
 	look.Self = true
-	if o.backend == container.Name {
-		// What an engine makes with its first container and keeps isn't left.
-		if _, err := o.round(ctx, self, 0, 1, nothing, 0); err != nil {
-			return fmt.Errorf("first container: %w", err)
-		}
+	// What is made with the first sandbox and kept isn't left: the folder of
+	// the runtime's state, and what an engine makes.
+	if _, err := o.round(ctx, self, 0, 1, nothing, 0); err != nil {
+		return fmt.Errorf("first sandbox: %w", err)
 	}
 	before, err := hoststate.Take(look)
 	if err != nil {

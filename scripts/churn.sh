@@ -1,0 +1,22 @@
+#!/bin/bash
+# Churn on every backend, a small or the whole one: supervisors are killed, and
+# the container engine beneath some. Must be root; the test engines must run,
+# and be in TRANCA_TEST_DOCKER (see engines.sh).
+#
+# usage: churn.sh SANDBOXES KILLS
+set -eu
+cd "$(dirname "$0")/.."
+
+sandboxes=$1 kills=$2
+mkdir -p .cache/bin
+go build -o .cache/bin/churn ./bench/cmd/churn
+churn() { .cache/bin/churn -kills "$kills" "$@"; }
+
+churn -sandboxes "$sandboxes"
+# A Sentry takes several times the processor of a process.
+churn -backend gvisor -sandboxes $((sandboxes / 2)) -parallel 8
+export TRANCA_CONTAINER_ENGINE=unix://$TRANCA_TEST_DOCKER TRANCA_CONTAINER_IMAGE=$TRANCA_TEST_IMAGE
+churn -backend container -sandboxes $((sandboxes / 4)) -parallel 4 \
+	-crashes $((kills / 2)) -crash 'scripts/engines.sh crash docker' \
+	-crash-leaves '/docker/(containerd|libnetwork)/'
+churn -backend container -runtime tranca-runsc -sandboxes $((sandboxes / 4)) -parallel 4
