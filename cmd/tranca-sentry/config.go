@@ -43,6 +43,9 @@ func kernelConfig(spec *sentryspec.Spec) (*config.Config, error) {
 	}
 	// Control groups inside, so that the sandbox's own kernel bounds processes.
 	c.InSandboxCgroup = config.InSandboxCgroupV2
+	// Not the loader compiles and installs the filter, but runKernel, at the
+	// same moment; see filter.go.
+	c.DisableSeccomp = true
 	// A kernel that hangs is an error, not a sandbox that waits.
 	c.WatchdogAction = "panic"
 	c.AllowSUID, c.IOUring, c.NVProxy, c.ProfileEnable = false, false, false, false

@@ -11,7 +11,6 @@ import (
 	"gvisor.dev/gvisor/pkg/unet"
 	"gvisor.dev/gvisor/runsc/config"
 	"gvisor.dev/gvisor/runsc/fsgofer"
-	"gvisor.dev/gvisor/runsc/fsgofer/filter"
 
 	"tranca/internal/guest/boot"
 	"tranca/internal/guest/sentryspec"
@@ -48,8 +47,8 @@ func serveFiles() error {
 		}
 		connections = append(connections, c)
 	}
-	if err := filter.Install(filter.Options{LisafsNeeded: true}); err != nil {
-		return fmt.Errorf("filter: %w", err)
+	if err := confine(filesProgram()); err != nil {
+		return err
 	}
 	for _, c := range connections {
 		server.StartConnection(c)

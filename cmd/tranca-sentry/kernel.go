@@ -57,6 +57,16 @@ func runKernel() error {
 		return fmt.Errorf("kernel: %w", err)
 	}
 	metric.Initialize()
+	options, err := kernelOptions(spec.Platform)
+	if err != nil {
+		return err
+	}
+	l.PreSeccompCallback = func() {
+		// There is no way to say that it failed.
+		if err := confine(kernelProgram(options)); err != nil {
+			panic(err)
+		}
+	}
 	if err := start(l, client); err != nil {
 		return fmt.Errorf("start: %w", err)
 	}
@@ -101,7 +111,11 @@ func ownController() (listener int, client *urpc.Client, err error) {
 	if err != nil {
 		return -1, nil, err
 	}
-	return listener, urpc.NewClient(sock), nil
+	if err := unix.Dup3(listener, controllerFD, unix.O_CLOEXEC); err != nil {
+		return -1, nil, os.NewSyscallError("dup", err)
+	}
+	unix.Close(listener)
+	return controllerFD, urpc.NewClient(sock), nil
 }
 
 // loaderArgs says what to boot.
