@@ -233,9 +233,9 @@ func explainAgent(said string, pl *plan) (tranca.Item, string) {
 	case strings.HasPrefix(said, "rights"):
 		return tranca.ItemPrivileges, "use an engine that drops capabilities when it is asked to"
 	case strings.HasPrefix(said, "root") && pl.stage != nil:
-		return tranca.ItemFiles, "see that the engine runs in the same mount namespace as tranca"
+		return tranca.ItemFiles, "use an image in which /work, /tmp, /dev and /proc are no links, and an engine that runs in the same mount namespace as tranca"
 	case strings.HasPrefix(said, "root"):
-		return tranca.ItemFiles, "the engine made other mounts than were asked for; use another engine"
+		return tranca.ItemFiles, "use an image in which /work, /tmp, /dev and /proc are no links; else the engine made other mounts than were asked for"
 	}
 	return tranca.ItemIsolation, ""
 }
