@@ -22,15 +22,6 @@ const (
 	lineEnd   = "end"
 )
 
-type options struct {
-	sandboxes, parallel, kills, crashes int
-	seed                                uint64
-	backend, image, runtime, waive      string
-	crash                               string // command that kills and restarts the engine
-	crashLeaves                         string // what an engine that was killed leaves itself
-	supervise, outages                  bool
-}
-
 // incident is what befalls a supervisor in the midst of its share.
 type incident int
 
