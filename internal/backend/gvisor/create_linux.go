@@ -32,9 +32,10 @@ func (b *Backend) groupsOf(p *tranca.Policy) cgroup.Limits {
 }
 
 // newPlan turns a policy into the three boot messages, but for the mounts.
-func (b *Backend) newPlan(p *tranca.Policy) (*plan, error) {
-	if p.Image != tranca.ImageHost {
-		return nil, fmt.Errorf("%w: image %q: this backend has only %q", tranca.ErrInvalid, p.Image, tranca.ImageHost)
+func (b *Backend) newPlan(spec *tranca.Spec) (*plan, error) {
+	p := &spec.Policy
+	if (p.Image == tranca.ImageHost) != (spec.Image == nil) {
+		return nil, fmt.Errorf("%w: image %q was not opened", tranca.ErrInvalid, p.Image)
 	}
 	filter, err := b.codeFilter()
 	if err != nil {
@@ -42,7 +43,7 @@ func (b *Backend) newPlan(p *tranca.Policy) (*plan, error) {
 	}
 	pl := &plan{Plan: b.host.NewPlan(p), device: os.DevNull}
 	pl.Groups = b.groupsOf(p)
-	if err := b.tree.AddTo(&pl.Boot, p); err != nil {
+	if err := b.addTree(&pl.Boot, spec); err != nil {
 		return nil, err
 	}
 	// The Sentry has devices of its own.
@@ -68,6 +69,15 @@ func (b *Backend) newPlan(p *tranca.Policy) (*plan, error) {
 	return pl, nil
 }
 
+// addTree adds the root tree to a boot message.
+func (b *Backend) addTree(boot *bootspec.Spec, spec *tranca.Spec) error {
+	if spec.Image == nil {
+		return b.tree.AddTo(boot, &spec.Policy)
+	}
+	boot.Env, boot.Path = confine.ImageEnvironment(&spec.Policy, spec.Image), confine.ImagePath(spec.Image)
+	return confine.AddImage(boot, &spec.Policy, spec.Image)
+}
+
 // moveRlimits gives the Sentry those that gVisor lets nobody set inside.
 func (pl *plan) moveRlimits() {
 	pl.agent.Rlimits = slices.DeleteFunc(pl.agent.Rlimits, func(r bootspec.Rlimit) bool {
@@ -85,8 +95,8 @@ func (pl *plan) moveRlimits() {
 
 // boot makes one sandbox. The hook is called when it is gone; it may be nil. On
 // error nothing of it is left.
-func (b *Backend) boot(ctx context.Context, p *tranca.Policy, closed func()) (*box, error) {
-	pl, err := b.newPlan(p)
+func (b *Backend) boot(ctx context.Context, spec *tranca.Spec, closed func()) (*box, error) {
+	pl, err := b.newPlan(spec)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +110,7 @@ func (b *Backend) boot(ctx context.Context, p *tranca.Policy, closed func()) (*b
 	if err := b.host.Prepare(ctx, &pl.Plan, a, &cu); err != nil {
 		return nil, err
 	}
-	m := &box{Box: confine.NewBox(b.host, p.Limits, a)}
+	m := &box{Box: confine.NewBox(b.host, spec.Policy.Limits, a)}
 	if err := b.start(ctx, m, pl); err != nil {
 		return nil, confine.Refusal(Name, b.host.Root, err)
 	}

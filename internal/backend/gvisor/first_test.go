@@ -28,6 +28,8 @@ func TestFirst(t *testing.T) {
 		}
 		defer sb.Close(ctx)
 		t1 := time.Now()
+		u0, _ := sb.Usage(ctx)
+		t.Log("booted with ", u0.CPU)
 		var out, errs bytes.Buffer
 		proc, err := sb.Start(ctx, tranca.Command{Args: []string{"/usr/bin/python3", "-I", "-c", "print(6*7)"}, Stdout: &out, Stderr: &errs})
 		if err != nil {

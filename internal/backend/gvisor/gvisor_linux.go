@@ -141,7 +141,7 @@ func (b *Backend) create(ctx context.Context, spec *tranca.Spec) (*box, error) {
 		return nil, err
 	}
 	groups := b.groupsOf(&spec.Policy)
-	return b.boot(ctx, &spec.Policy, func() {
+	return b.boot(ctx, spec, func() {
 		b.shelf.MakeAhead(groups)
 		b.live.Done()
 	})

@@ -34,7 +34,7 @@ func (b *Backend) tryOnce(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, trialTime)
 	defer cancel()
-	trial, err := b.boot(ctx, trialPolicy(), nil)
+	trial, err := b.boot(ctx, &tranca.Spec{Policy: *trialPolicy()}, nil)
 	if err != nil {
 		return err
 	}
