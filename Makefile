@@ -14,7 +14,7 @@ export LDFLAGS = -s -w -X tranca/internal/cli.Version=$(VERSION)
 GUEST = internal/guest/image/bin/tranca-guest-$(GOARCH)
 SENTRY = internal/backend/gvisor/image/bin/tranca-sentry-$(GOARCH)
 
-.PHONY: build guest sentry demo test test-vm engines engines-stop setup-engines lint race bench fuzz churn soak dist clean help setup setup-test
+.PHONY: build guest sentry demo test test-vm engines engines-stop setup-engines lint race bench fuzz churn churn-all soak dist clean help setup setup-test
 
 build: guest sentry ## build bin/tranca, one static file
 	$(GO) build -ldflags '$(LDFLAGS)' -o bin/tranca ./cmd/tranca
@@ -78,6 +78,9 @@ fuzz: guest ## every fuzzer for FUZZTIME (60s)
 
 churn: setup build ## 1,000 sandboxes, kills at every stage, nothing may remain
 	$(GO) run ./bench/cmd/churn $(CHURNFLAGS)
+
+churn-all: engines ## the same on each rung, with the container engine killed, too (as root)
+	eval "$$(scripts/engines.sh env)" && scripts/churn.sh 1000 10
 
 soak: setup build ## random clients of a server for 10 minutes, kills of all kinds, nothing may remain
 	$(GO) run ./bench/cmd/soak $(SOAKFLAGS)

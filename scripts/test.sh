@@ -107,7 +107,7 @@ fi
 
 if [ -n "$ci" ]; then
 	# These two look at the whole host: nothing beside them.
-	step "a tenth of churn" go run ./bench/cmd/churn -sandboxes 100 -kills 2
+	step "a tenth of churn, on each rung" scripts/churn.sh 100 2
 	step "a minute of soak" go run ./bench/cmd/soak -for 1m -kills 2
 	# Emulation leaves most of one processor to others.
 	beside "control groups and the core of conformance in a VM with pure cgroup v2" in_vm
