@@ -91,18 +91,27 @@ func describeFiles(p tranca.Policy) string {
 	mounts := slices.Clone(p.Mounts)
 	slices.SortFunc(mounts, func(a, b tranca.Mount) int { return strings.Compare(a.Target, b.Target) })
 	for _, m := range mounts {
-		if m.Writable {
-			fmt.Fprintf(&b, " %s is shared and may be written", quoted(m.Target))
-			if len(m.Protect) > 0 {
-				b.WriteString(", but for files that programs outside execute by themselves")
-			}
-			b.WriteString(".")
-		} else {
-			fmt.Fprintf(&b, " %s is shared and may be read.", quoted(m.Target))
-		}
+		b.WriteString(describeMount(&m))
 	}
 	b.WriteString(" Everything else is read-only or not there.")
 	return b.String()
+}
+
+func describeMount(m *tranca.Mount) string {
+	if !m.Writable && !m.Cow {
+		return " " + quoted(m.Target) + " is shared and may be read."
+	}
+	words := " " + quoted(m.Target) + " is shared and may be written"
+	if m.Cow {
+		words = " " + quoted(m.Target) + " is a copy of a shared folder and may be written within the same bounds"
+	}
+	if len(m.Protect) > 0 {
+		words += ", but for files that programs outside execute by themselves"
+	}
+	if m.Cow {
+		words += "; the folder itself is changed only when a person takes the changes over"
+	}
+	return words + "."
 }
 
 // quoted makes a path of the policy fit for a sentence.
