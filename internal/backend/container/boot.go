@@ -18,12 +18,28 @@ import (
 
 // boot makes one sandbox. On error nothing of it is left.
 func (b *Backend) boot(ctx context.Context, spec *tranca.Spec) (*box, error) {
-	ctx, cancel := context.WithTimeout(ctx, createTime)
-	defer cancel()
 	e, err := b.ready(ctx)
 	if err != nil {
 		return nil, err
 	}
+	f, err := b.finding(ctx, e, e.runtimeFor(spec.Policy.Runtime))
+	if err != nil {
+		return nil, err
+	}
+	if spec.Policy.Floor > f.level {
+		return nil, &tranca.RefusalError{Backend: Name, Problems: []tranca.Problem{{
+			Item: tranca.ItemIsolation, Asked: "isolation " + spec.Policy.Floor.String() + " or stronger",
+			Missing: "runtime " + quote(e.runtimeFor(spec.Policy.Runtime)) + " gives " + f.level.String(),
+			Mend:    "name a runtime with a kernel of its own, or choose another backend",
+		}}}
+	}
+	return b.bootBy(ctx, e, spec, f)
+}
+
+// bootBy is boot with what is known of the runtime.
+func (b *Backend) bootBy(ctx context.Context, e *engine, spec *tranca.Spec, f finding) (*box, error) {
+	ctx, cancel := context.WithTimeout(ctx, createTime)
+	defer cancel()
 	if err := b.accepts(e, &spec.Policy); err != nil {
 		return nil, err
 	}
@@ -33,7 +49,7 @@ func (b *Backend) boot(ctx context.Context, spec *tranca.Spec) (*box, error) {
 	}
 	var cu cleanup.Stack
 	defer cu.Clean()
-	pl, err := b.prepare(e, spec, img, &cu)
+	pl, err := b.prepare(e, spec, img, f, &cu)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +66,7 @@ func (b *Backend) boot(ctx context.Context, spec *tranca.Spec) (*box, error) {
 
 // prepare makes space and mounts, or has the engine make them, and completes
 // what is asked of it.
-func (b *Backend) prepare(e *engine, spec *tranca.Spec, img *resolved, cu *cleanup.Stack) (*plan, error) {
+func (b *Backend) prepare(e *engine, spec *tranca.Spec, img *resolved, f finding, cu *cleanup.Stack) (*plan, error) {
 	if err := diskOf(&spec.Policy); err != nil {
 		return nil, err
 	}
@@ -65,7 +81,10 @@ func (b *Backend) prepare(e *engine, spec *tranca.Spec, img *resolved, cu *clean
 	if err != nil {
 		return nil, err
 	}
-	pl.stage = st
+	pl.stage, pl.finding = st, f
+	if f.kernel == guestKernel {
+		pl.underGuestKernel()
+	}
 	if err := b.addSpace(e, pl); err != nil {
 		return nil, err
 	}

@@ -42,8 +42,8 @@ type Backend struct {
 	mu     sync.Mutex
 	engine *engine // nil until one was found
 	files  files
-	trials map[string]tranca.Report // by runtime
-	swept  error                    // what went wrong with the sweep
+	found  map[string]finding // by runtime
+	swept  error              // what went wrong with the sweep
 	closed bool
 	live   sync.WaitGroup
 }
@@ -66,7 +66,7 @@ func New(o Options) (*Backend, error) {
 		return nil, err
 	}
 	return &Backend{
-		options: o, owner: newOwner(), host: h, profile: filter, trials: map[string]tranca.Report{},
+		options: o, owner: newOwner(), host: h, profile: filter, found: map[string]finding{},
 	}, nil
 }
 

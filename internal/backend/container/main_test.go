@@ -1,9 +1,11 @@
 package container_test
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"os/user"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -63,8 +65,13 @@ func asOwner(t *testing.T, socket string) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
-	if err := os.Chown(dir, int(st.Uid), int(st.Gid)); err != nil {
+	// The test's own folder lies in one that only root enters.
+	dir, err := os.MkdirTemp("", "container")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := errors.Join(os.Chmod(dir, 0o755), os.Chown(dir, int(st.Uid), int(st.Gid))); err != nil { //nolint:gosec // another user's
 		t.Fatal(err)
 	}
 	binary := copyBinary(t, dir)
@@ -91,7 +98,10 @@ func copyBinary(t *testing.T, dir string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Every folder above must let others pass.
+	// The folder above is closed to others.
+	if err := os.Chmod(filepath.Dir(dir), 0o711); err != nil { //nolint:gosec // for another user to pass
+		t.Fatal(err)
+	}
 	at := dir + "/container.test"
 	if err := os.WriteFile(at, text, 0o755); err != nil { //nolint:gosec // to be run by another user
 		t.Fatal(err)

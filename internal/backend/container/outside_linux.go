@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -25,18 +26,20 @@ type outside struct {
 	spaces []*os.File
 
 	mu     sync.Mutex
-	pidfd  int // of the first process; -1 for none
+	pid    int // of the first process
+	pidfd  int // the same; -1 for none
 	view   *cgroup.View
 	own    int64 // memory that the agent holds after its boot
 	latest sample
 	oom    bool
 	used   bool // something was begun
+	guest  bool // the code's processes are those of a kernel of its own
 }
 
 // lookFromOutside finds the container's first process, and its control groups,
 // and compares what they hold with what was asked for.
 func (m *box) lookFromOutside(ctx context.Context) error {
-	m.outside = &outside{stage: m.plan.stage, pidfd: -1}
+	m.outside = &outside{stage: m.plan.stage, pidfd: -1, guest: m.plan.guest}
 	c, err := m.engine.Inspect(ctx, m.id)
 	if err != nil {
 		return err
@@ -49,6 +52,7 @@ func (m *box) lookFromOutside(ctx context.Context) error {
 		o.pidfd = -1
 		return fmt.Errorf("the container's first process %d can't be found on this host: %w", c.State.Pid, os.NewSyscallError("pidfd_open", err))
 	}
+	o.pid = c.State.Pid
 	if o.view, err = cgroup.ViewOf(c.State.Pid); err != nil {
 		return err
 	}
@@ -125,6 +129,27 @@ func swapThere() bool {
 	return lines > 1
 }
 
+// process says what this host sees of the first process.
+func (o *outside) process() seen {
+	dir := fmt.Sprintf("/proc/%d/", o.pid)
+	line, err := os.ReadFile(dir + "cmdline")
+	if err != nil || len(line) == 0 {
+		return seen{}
+	}
+	first, _, _ := strings.Cut(string(line), "\x00")
+	s := seen{known: true, agent: first == agentPath}
+	fds, err := os.ReadDir(dir + "fd")
+	if err != nil {
+		return s // nobody else may look; then it is no virtual machine either
+	}
+	for _, fd := range fds {
+		if target, err := os.Readlink(dir + "fd/" + fd.Name()); err == nil && target == "anon_inode:kvm-vm" {
+			s.vm = true
+		}
+	}
+	return s
+}
+
 // settle notes what the agent itself uses, now that it has booted.
 func (o *outside) settle() {
 	o.mu.Lock()
@@ -163,6 +188,9 @@ func (o *outside) stats() (sample, error) {
 		usage:     tranca.Usage{CPU: -1, MemoryPeak: -1, ProcessesPeak: -1},
 		countsCPU: cpu, cpuSpent: s.CPUSpent, oomKills: s.OOMKills, refused: s.Refused,
 		processes: max(s.Processes-agentTasks, 0),
+	}
+	if o.guest {
+		tasks, out.refused = false, 0 // a process of the code's is none of this host's
 	}
 	if !tasks {
 		out.processes = 1 // it is not known that there is none

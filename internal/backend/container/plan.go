@@ -57,6 +57,33 @@ type plan struct {
 	boot   bootspec.Spec
 	config docker.Config
 	stage  *stage // nil where the engine makes the space
+	// finding is what is known of the runtime; guest says that it brings a
+	// kernel of its own.
+	finding finding
+	guest   bool
+}
+
+// underGuestKernel changes what is other where the runtime has a kernel of its
+// own: the filter and the user namespace are that kernel's matter, it counts
+// processes, and what it needs itself comes on top of the limits.
+func (pl *plan) underGuestKernel() {
+	l, h := pl.policy.Limits, pl.config.HostConfig
+	pl.guest = true
+	pl.boot.Filtered, pl.boot.Landlock = false, -1
+	// gVisor lets nobody set these inside; the container has them.
+	pl.boot.Rlimits = slices.DeleteFunc(pl.boot.Rlimits, func(r bootspec.Rlimit) bool {
+		return r.Resource == rlimitSignals || r.Resource == rlimitQueues
+	})
+	pl.boot.GuestProcesses = uint64(l.Processes)
+	pl.boot.Tasks = 0
+	h.MaskedPaths = slices.DeleteFunc(slices.Clone(h.MaskedPaths), func(p string) bool { return p == "/sys" })
+	if h.Memory > 0 {
+		h.Memory += guestMemory + l.Memory/guestShare + l.Processes*guestEachMemory
+		h.MemorySwap = h.Memory
+	}
+	if h.PidsLimit != nil {
+		*h.PidsLimit = guestTasks + l.Processes*guestTasksOfEach
+	}
 }
 
 // codeUser is who runs the code.

@@ -23,18 +23,22 @@ func (b *Backend) ProbeRuntime(ctx context.Context, name string) (tranca.Report,
 	if err != nil {
 		return unusable(err), err
 	}
-	report := b.reportOf(e)
+	f, err := b.finding(ctx, e, e.runtimeFor(name))
+	if err != nil {
+		return b.reportOf(e), err
+	}
+	report := b.reportBy(e, name, f)
+	if f.how != "" {
+		return report, nil // that was a trial
+	}
 	spec := tranca.Spec{ID: tranca.NewID(), Policy: trialPolicy(name)}
-	trial, err := b.boot(ctx, &spec)
+	trial, err := b.bootBy(ctx, e, &spec, f)
 	if err != nil {
 		return report, err
 	}
 	// Also when the caller has gone: nothing of the trial may stay.
 	if err := trial.Close(context.WithoutCancel(ctx)); err != nil {
 		return report, fmt.Errorf("%w: trial sandbox: %w", tranca.ErrUnavailable, err)
-	}
-	if name != "" {
-		report.Facts[tranca.FactRuntime] = name
 	}
 	return report, nil
 }

@@ -43,6 +43,47 @@ func (b *Backend) reportOf(e *engine) tranca.Report {
 	}
 }
 
+// reportBy is the report for a runtime, with what a trial of it has shown.
+func (b *Backend) reportBy(e *engine, runtime string, f finding) tranca.Report {
+	r := b.reportOf(e)
+	r.Level = f.level
+	if runtime != "" {
+		r.Facts[tranca.FactRuntime] = runtime
+		r.Advisories = e.advisories(runtime)
+	}
+	if f.how != "" {
+		r.Facts["trial of the runtime"] = f.how
+	}
+	for i := range r.Guarantees {
+		r.Guarantees[i] = f.adjust(r.Guarantees[i], e.runtimeFor(runtime))
+	}
+	return r
+}
+
+// adjust says of a guarantee what is other by a runtime with a kernel of its
+// own.
+func (f finding) adjust(g tranca.Guarantee, runtime string) tranca.Guarantee {
+	if g.Item == tranca.ItemIsolation {
+		g.Mechanism = "runtime " + runtime + ": " + f.level.String()
+	}
+	if f.kernel == hostKernel || !g.Held {
+		return g
+	}
+	switch g.Item {
+	case tranca.ItemUser:
+		g.Mechanism = "users of the runtime's own kernel"
+	case tranca.ItemSyscalls:
+		g.Mechanism = "the runtime's own kernel answers system calls; tranca's filter inside"
+	case tranca.ItemLandlock:
+		g.Mechanism = "not needed: the code uses no kernel of the host's"
+	case tranca.ItemMemory:
+		g.Mechanism += ", over code and kernel together, with the kernel's measured need added"
+	case tranca.ItemPIDs:
+		g.Mechanism = "pids.max of a control group of the runtime's own kernel, and a higher one of the host's around it"
+	}
+	return g
+}
+
 func (b *Backend) guarantees(e *engine) []tranca.Guarantee {
 	held := func(item tranca.Item, mechanism string) tranca.Guarantee {
 		return tranca.Guarantee{Item: item, Held: true, Mechanism: mechanism}
@@ -227,7 +268,7 @@ func needs(item tranca.Item, p *tranca.Policy) bool {
 
 // statement says how each item of the policy is enforced in this sandbox.
 func (b *Backend) statement(e *engine, pl *plan) []tranca.Enforcement {
-	r := b.reportOf(e)
+	r := b.reportBy(e, pl.policy.Runtime, pl.finding)
 	var out []tranca.Enforcement
 	for _, item := range tranca.Items() {
 		g := r.Find(item)
@@ -240,9 +281,9 @@ func (b *Backend) statement(e *engine, pl *plan) []tranca.Enforcement {
 			s.Mechanism, s.Status = mountStatement(item, pl, g.Mechanism)
 		case item == tranca.ItemUser && pl.user.callers:
 			s.Status, s.Mechanism = tranca.StatusWaived, pl.user.who()
-		case item == tranca.ItemUser:
+		case item == tranca.ItemUser && !pl.guest:
 			s.Mechanism = pl.user.who()
-		case item == tranca.ItemLandlock && pl.boot.Landlock < 0:
+		case item == tranca.ItemLandlock && pl.boot.Landlock < 0 && !pl.guest:
 			s.Status, s.Mechanism = tranca.StatusWaived, "not enforced"
 		case item == tranca.ItemIPC && !unixSockets(pl.policy):
 			s.Mechanism += "; no unix sockets, since a mount may hold the host's"

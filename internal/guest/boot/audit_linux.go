@@ -86,7 +86,11 @@ func auditMount(spec *bootspec.Spec, m mountLine) error {
 	switch m.kind {
 	case "proc", "devpts", "mqueue":
 		return nil
-	case "tmpfs", "devtmpfs":
+	case "cgroup", "cgroup2", "sysfs":
+		if spec.GuestProcesses > 0 {
+			return nil // a kernel's that is the sandbox's own
+		}
+	case "tmpfs", "devtmpfs", "dev":
 		if m.point == "/dev" {
 			return nil // root's alone
 		}

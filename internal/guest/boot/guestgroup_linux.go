@@ -22,6 +22,9 @@ func makeGuestGroup(spec *bootspec.Spec) error {
 	if spec.GuestProcesses == 0 {
 		return nil
 	}
+	if _, err := os.Stat(guestGroups + "pids/tasks"); err == nil {
+		return makeGuestGroupV1(spec)
+	}
 	for _, name := range []string{"agent", "code"} {
 		if err := os.Mkdir(guestGroups+name, 0o755); err != nil {
 			return err
@@ -50,5 +53,31 @@ func makeGuestGroup(spec *bootspec.Spec) error {
 		return &os.PathError{Op: "open", Path: guestGroups + "code", Err: err}
 	}
 	spec.CodeCgroupFD = fd
+	return nil
+}
+
+// makeGuestGroupV1 is makeGuestGroup where a container engine has asked that
+// kernel for control groups of version 1.
+func makeGuestGroupV1(spec *bootspec.Spec) error {
+	const code = guestGroups + "pids/code/"
+	if err := os.Mkdir(code, 0o755); err != nil {
+		return err
+	}
+	limit := strconv.FormatUint(spec.GuestProcesses, 10)
+	if err := os.WriteFile(code+"pids.max", []byte(limit), 0); err != nil {
+		return err
+	}
+	set, err := os.ReadFile(code + "pids.max")
+	if err != nil {
+		return err
+	}
+	if string(set) != limit+"\n" {
+		return fmt.Errorf("pids.max is %q after %s was written", set, limit)
+	}
+	fd, err := unix.Open(code+"tasks", unix.O_WRONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return &os.PathError{Op: "open", Path: code + "tasks", Err: err}
+	}
+	spec.TaskFDs = append(spec.TaskFDs, fd)
 	return nil
 }
