@@ -74,6 +74,11 @@ func hostTree(spec *bootspec.Spec) error {
 			return err
 		}
 	}
+	return addDevices(spec)
+}
+
+// addDevices adds what every sandbox has in /dev.
+func addDevices(spec *bootspec.Spec) error {
 	for _, name := range devices {
 		if _, err := os.Stat("/dev/" + name); err != nil {
 			if name == "tty" {

@@ -25,6 +25,9 @@ func (h *Host) Statement(report *tranca.Report, pl *Plan) []tranca.Enforcement {
 		case !g.Held && pl.Policy.Waives(item):
 			e.Status, e.Mechanism = tranca.StatusWaived, weaker(item, g.Missing)
 		}
+		if item == tranca.ItemFiles && pl.Boot.Image != "" {
+			e.Mechanism = strings.Replace(e.Mechanism, "a minimal host tree", "the image's tree", 1)
+		}
 		if pl.Policy.Limits.Disk.Backing == tranca.BackingFile {
 			e.Mechanism = onDisk(item, e.Mechanism)
 		}

@@ -14,8 +14,8 @@ import (
 
 // boot makes one sandbox. The hook is called when it is gone; it may be nil. On
 // error nothing of it is left.
-func (b *Backend) boot(ctx context.Context, p *tranca.Policy, closed func()) (*confine.Box, error) {
-	pl, err := b.newPlan(p)
+func (b *Backend) boot(ctx context.Context, spec *tranca.Spec, closed func()) (*confine.Box, error) {
+	pl, err := b.newPlan(spec)
 	if err != nil {
 		return nil, err
 	}
@@ -29,7 +29,7 @@ func (b *Backend) boot(ctx context.Context, p *tranca.Policy, closed func()) (*c
 	if err := b.host.Prepare(ctx, &pl.Plan, a, &cu); err != nil {
 		return nil, err
 	}
-	m := confine.NewBox(b.host, p.Limits, a)
+	m := confine.NewBox(b.host, spec.Policy.Limits, a)
 	if err := b.start(ctx, m, pl); err != nil {
 		return nil, err
 	}

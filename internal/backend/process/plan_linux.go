@@ -5,6 +5,7 @@ import (
 
 	"tranca"
 	"tranca/internal/confine"
+	"tranca/internal/guest/bootspec"
 	"tranca/internal/linux/seccomp"
 )
 
@@ -20,9 +21,10 @@ type plan struct{ confine.Plan }
 func unixSockets(p *tranca.Policy) bool { return len(p.Mounts) == 0 }
 
 // newPlan turns a policy into a boot message, but for the mounts.
-func (b *Backend) newPlan(p *tranca.Policy) (*plan, error) {
-	if p.Image != "host" {
-		return nil, fmt.Errorf("%w: image %q: this backend has only \"host\"", tranca.ErrInvalid, p.Image)
+func (b *Backend) newPlan(spec *tranca.Spec) (*plan, error) {
+	p := &spec.Policy
+	if (p.Image == tranca.ImageHost) != (spec.Image == nil) {
+		return nil, fmt.Errorf("%w: image %q was not opened", tranca.ErrInvalid, p.Image)
 	}
 	filter, err := b.filter(seccomp.Profile{UnixSockets: unixSockets(p)})
 	if err != nil {
@@ -39,13 +41,22 @@ func (b *Backend) newPlan(p *tranca.Policy) (*plan, error) {
 	if p.Waives(tranca.ItemLandlock) && !b.report.Holds(tranca.ItemLandlock) {
 		pl.Boot.Landlock = -1
 	}
-	if err := b.tree.AddTo(&pl.Boot, p); err != nil {
+	if err := b.addTree(&pl.Boot, spec); err != nil {
 		return nil, err
 	}
 	if b.weaken != nil {
 		b.weaken(pl)
 	}
 	return pl, nil
+}
+
+// addTree adds the root tree to a boot message.
+func (b *Backend) addTree(boot *bootspec.Spec, spec *tranca.Spec) error {
+	if spec.Image == nil {
+		return b.tree.AddTo(boot, &spec.Policy)
+	}
+	boot.Env, boot.Path = confine.ImageEnvironment(&spec.Policy, spec.Image), confine.ImagePath(spec.Image)
+	return confine.AddImage(boot, &spec.Policy, spec.Image)
 }
 
 // ownThreads is what the kernel counts against the code's RLIMIT_NPROC beside

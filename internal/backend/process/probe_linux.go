@@ -24,7 +24,7 @@ func (b *Backend) Probe(ctx context.Context) (tranca.Report, error) {
 	if err := tooOld(); err != nil {
 		return report, err
 	}
-	trial, err := b.boot(ctx, trialPolicy(), nil)
+	trial, err := b.boot(ctx, &tranca.Spec{Policy: *trialPolicy()}, nil)
 	if err != nil {
 		return report, err
 	}
@@ -137,6 +137,7 @@ func facts(h *confine.Host) map[string]string {
 		"landlock ABI": "none",
 
 		tranca.FactMounts: confine.MountModes,
+		tranca.FactRoots:  "host, image",
 	}
 	if abi, err := landlock.ABI(); err == nil {
 		f["landlock ABI"] = strconv.Itoa(abi)

@@ -94,7 +94,7 @@ func (b *Backend) Create(ctx context.Context, spec tranca.Spec) (tranca.Sandbox,
 		return nil, err
 	}
 	groups := b.host.GroupLimits(spec.Policy.Limits)
-	box, err := b.boot(ctx, &spec.Policy, func() {
+	box, err := b.boot(ctx, &spec, func() {
 		b.shelf.MakeAhead(groups)
 		b.live.Done()
 	})

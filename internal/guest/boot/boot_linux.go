@@ -157,6 +157,10 @@ func answer(line string) []byte {
 
 func enter(spec *bootspec.Spec) (*launcher, mount.Tree, error) {
 	none := mount.FromFD(-1)
+	image, err := openImage(spec)
+	if err != nil {
+		return nil, none, fmt.Errorf("image: %w", err)
+	}
 	if err := becomeRoot(spec); err != nil {
 		return nil, none, fmt.Errorf("user: %w", err)
 	}
@@ -173,7 +177,7 @@ func enter(spec *bootspec.Spec) (*launcher, mount.Tree, error) {
 	if err := netns.RaiseLoopback(); err != nil {
 		return nil, none, fmt.Errorf("loopback: %w", err)
 	}
-	scratch, init, err := buildRoot(spec)
+	scratch, init, err := buildRoot(spec, image)
 	if err != nil {
 		return nil, none, fmt.Errorf("root: %w", err)
 	}

@@ -44,6 +44,8 @@ var masked = []struct {
 type tree struct {
 	spec *bootspec.Spec
 	root mount.Tree
+	// image is the image's tree, or -1.
+	image int
 	// scratch is the writable space.
 	scratch mount.Tree
 	// empty is a file and nothing a folder, to cover paths with.
@@ -53,7 +55,7 @@ type tree struct {
 // buildRoot makes the new root and moves into it. It returns the writable
 // space and the init of the code's pid namespace, which has to exist before
 // because a /proc belongs to the namespace of the process that mounts it.
-func buildRoot(spec *bootspec.Spec) (mount.Tree, forkexec.Child, error) {
+func buildRoot(spec *bootspec.Spec, image int) (mount.Tree, forkexec.Child, error) {
 	var init forkexec.Child
 	none := mount.FromFD(-1)
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
@@ -64,7 +66,7 @@ func buildRoot(spec *bootspec.Spec) (mount.Tree, forkexec.Child, error) {
 		return none, init, err
 	}
 	defer root.Close()
-	t := &tree{spec: spec, root: root}
+	t := &tree{spec: spec, root: root, image: image}
 	binds, err := t.openBinds()
 	if err != nil {
 		return none, init, err
@@ -113,14 +115,13 @@ func (t *tree) openBinds() ([]mount.Tree, error) {
 			trees[i] = mount.FromFD(b.FD)
 			continue
 		}
-		at, err := mount.NoLinks(b.Source)
-		if err != nil {
-			return nil, err
+		if b.From == bootspec.FromRoot {
+			trees[i] = mount.FromFD(-1) // it is yet to be made
+			continue
 		}
-		trees[i], err = mount.Clone(at, "", true)
-		unix.Close(at)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", b.Source, err)
+		var err error
+		if trees[i], err = t.openBind(b); err != nil {
+			return nil, err
 		}
 	}
 	return trees, nil
@@ -138,6 +139,12 @@ func bindAttrs(b *bootspec.Bind) uint64 {
 }
 
 func (t *tree) place(b *bootspec.Bind, m mount.Tree) error {
+	if b.From == bootspec.FromRoot {
+		var err error
+		if m, err = t.openBind(b); err != nil {
+			return err
+		}
+	}
 	defer func() { m.Close() }()
 	if b.Cow {
 		over, err := t.overlay(b, m)
@@ -153,10 +160,21 @@ func (t *tree) place(b *bootspec.Bind, m mount.Tree) error {
 	if err := t.makeTarget(b.Target, b.File); err != nil {
 		return err
 	}
-	if err := m.Attach(t.root.FD(), b.Target); err != nil {
+	if err := t.attach(m, b.Target); err != nil {
 		return err
 	}
 	return t.restrict(b)
+}
+
+// attach puts a mount at a place below the root, never through a link: an image
+// may have brought some along.
+func (t *tree) attach(m mount.Tree, target string) error {
+	at, err := mount.Beneath(t.root.FD(), target)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(at)
+	return m.Attach(at, "")
 }
 
 // restrict pins, protects and covers paths of a mount. Parents come before
@@ -251,6 +269,11 @@ func (t *tree) furnish() error {
 	}
 	if err := t.writeFile(bootspec.File{Path: ".empty"}); err != nil {
 		return err
+	}
+	for _, dir := range t.spec.Folders {
+		if err := t.makeTarget(dir, false); err != nil {
+			return err
+		}
 	}
 	for _, f := range t.spec.Files {
 		if err := t.writeFile(f); err != nil {
@@ -471,6 +494,9 @@ func (t *tree) pivot() error {
 	}
 	unix.Close(t.emptyDir)
 	unix.Close(t.emptyFile)
+	if err := t.removeOwn(); err != nil {
+		return err
+	}
 	return t.sealRoot()
 }
 

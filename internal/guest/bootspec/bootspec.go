@@ -62,9 +62,12 @@ type Spec struct {
 	ScratchSize, ScratchInodes uint64
 	// ScratchFD is a detached mount to use instead of a tmpfs, or 0.
 	ScratchFD int
-	Binds     []Bind
-	Files     []File
-	Links     []Link
+	// Image is the host path of the tree of an image; empty is the host's tree.
+	Image   string
+	Binds   []Bind
+	Folders []string // empty ones of the new root
+	Files   []File
+	Links   []Link
 	// TaskFDs are the version 1 tasks files that code joins.
 	TaskFDs []int
 	// ReopenTasks has the agent open them anew: the kernel then asks that the
@@ -90,8 +93,9 @@ type Spec struct {
 
 // Bind makes a host path visible.
 type Bind struct {
-	// Source is a host path, or empty where FD is set.
+	// Source is a path of what From says, or empty where FD is set.
 	Source string
+	From   Origin
 	// FD is a detached mount made by the host, or 0.
 	FD int
 	// Target is relative to the new root.
@@ -111,6 +115,21 @@ type Bind struct {
 	// renamed away together with what is protected in them.
 	Pin []string
 }
+
+// Origin says whose path a bind's source is.
+type Origin uint32
+
+// The origins. A path of the image or the root is relative to it.
+const (
+	FromHost Origin = iota
+	FromImage
+	// FromRoot is a file in OwnFolder of the new root, which is gone when its
+	// files are shown where they belong.
+	FromRoot
+)
+
+// OwnFolder holds files that are shown elsewhere, over those of an image.
+const OwnFolder = ".own"
 
 // Cover is a path to hide.
 type Cover struct {
@@ -208,6 +227,10 @@ func (s *Spec) Marshal() []byte {
 	for _, v := range s.Env {
 		e.str(16, v)
 	}
+	e.str(41, s.Image)
+	for _, dir := range s.Folders {
+		e.str(42, dir)
+	}
 	e.str(17, s.Path)
 	e.str(18, s.Workdir)
 	e.flag(19, s.ReopenTasks)
@@ -239,6 +262,7 @@ func (b *Bind) marshal(e *encoder) {
 		e.str(9, p)
 	}
 	e.flag(10, b.Cow)
+	e.num(11, uint64(b.From))
 }
 
 var errMalformed = errors.New("boot message is malformed")
@@ -372,6 +396,10 @@ func (s *Spec) more(field int, v uint64, data []byte) error {
 		s.Contained = v != 0
 	case 40:
 		s.GuestProcesses = v
+	case 41:
+		s.Image = string(data)
+	case 42:
+		s.Folders = append(s.Folders, string(data))
 	default:
 		return s.contained(field, v, data)
 	}
@@ -424,6 +452,8 @@ func unmarshalBind(data []byte) (Bind, error) {
 			b.Pin = append(b.Pin, string(d))
 		case 10:
 			b.Cow = v != 0
+		case 11:
+			b.From = Origin(v)
 		default:
 			return errMalformed
 		}

@@ -11,9 +11,9 @@ func full() *Spec {
 		Insulate: true, InsideUID: 12, InsideGID: 13, Audit: true, Tasks: 20, Filtered: true,
 		Writable: []Writable{{"/work", 1 << 33, 5}, {Path: "/m"}}, Same: []Same{{"/m", 1 << 63, 9}},
 		Plain: true, Chroot: "/srv", Contained: true, CodeUID: 1000, CodeGID: 1001, AgentUID: 7, Hostname: "h",
-		ScratchSize: 1 << 40, ScratchInodes: 9, ScratchFD: 5,
+		ScratchSize: 1 << 40, ScratchInodes: 9, ScratchFD: 5, Image: "/i", Folders: []string{"srv", "mnt"},
 		Binds: []Bind{{
-			Source: "/a", FD: 3, Target: "b", File: true, Writable: true, Device: true,
+			Source: "/a", FD: 3, From: FromImage, Target: "b", File: true, Writable: true, Device: true,
 			Deny: []Cover{{"x", true}, {"y", false}}, Protect: []string{"p"}, Pin: []string{"q", "r"},
 		}, {Target: "c"}},
 		Files:   []File{{"etc/f", []byte{0, 1}, 0o444}},
