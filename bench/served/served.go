@@ -7,7 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
@@ -52,11 +54,18 @@ func (t *tail) String() string {
 	return t.text.String()
 }
 
+// policy is the server's: the backend whose figures these are.
+const policy = "version: 1\nfloor: process\n"
+
 // Start starts a server at a socket, with further flags, and returns when it
-// answers.
+// answers. Its policy lies beside the socket.
 func Start(ctx context.Context, program, socket string, flags ...string) (*Server, error) {
 	s := &Server{socket: socket, done: make(chan struct{})}
-	s.cmd = exec.Command(program, append([]string{"serve", "--socket", socket, "--log-level", "warn"}, flags...)...)
+	file := filepath.Join(filepath.Dir(socket), "policy.yaml")
+	if err := os.WriteFile(file, []byte(policy), 0o600); err != nil {
+		return nil, err
+	}
+	s.cmd = exec.Command(program, append([]string{"serve", "--policy", file, "--socket", socket, "--log-level", "warn"}, flags...)...)
 	s.cmd.Stdout, s.cmd.Stderr = &s.log, &s.log
 	if err := s.cmd.Start(); err != nil {
 		return nil, err

@@ -16,7 +16,7 @@ import (
 // TestDefault holds the defaults that are promised.
 func TestDefault(t *testing.T) {
 	want := tranca.Policy{
-		Floor: tranca.LevelProcess, Image: "host", KnownVulnerabilities: tranca.VulnerabilitiesWarn,
+		Floor: tranca.LevelGVisor, Image: "host", KnownVulnerabilities: tranca.VulnerabilitiesWarn,
 		Limits: tranca.Limits{
 			Wall: 30e9, CPUTime: 30e9, MilliCPUs: 1000, Memory: 256 << 20, Processes: 64,
 			OpenFiles: 256, FileSize: 64 << 20,
@@ -229,6 +229,7 @@ func TestHardContainer(t *testing.T) {
 	}
 	want := Default()
 	want.Source = file
+	want.Floor = tranca.LevelProcess // as that of the container
 	want.Limits.Memory = 512 << 20
 	want.Limits.MilliCPUs = 500
 	want.User = tranca.User{Name: "nobody", UID: 65534, GID: 65534}

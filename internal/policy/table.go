@@ -17,8 +17,8 @@ const (
 	tib = int64(1) << 40
 )
 
-// defaultFloor is the floor of a policy that names none.
-var defaultFloor = "process"
+// defaultFloor is the floor of a policy that names none. docs/POLICY.md says why.
+const defaultFloor = "gvisor"
 
 // table returns every field of a policy file, in the order of documents. The
 // fields of one mount are in mountTable. It is made once, and nobody changes

@@ -107,16 +107,14 @@ func (p program) told(t *testing.T, backend func(*tranca.Policy)) string {
 			t.Error(err)
 		}
 	}()
-	ctx := t.Context()
-	if p.cancel > 0 {
-		limited, cancel := context.WithCancel(ctx)
-		defer cancel()
-		ctx = limited
-		defer time.AfterFunc(p.cancel, cancel).Stop()
-	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
 	req := tranca.Request{
 		Code: p.code, Language: p.language, Command: p.command, Args: p.args, Narrow: p.narrow,
 		Stdin: strings.NewReader(p.stdin),
+	}
+	if p.cancel {
+		req.Stdout = onWrite(cancel)
 	}
 	res, err := e.Run(ctx, req)
 	if err != nil {
@@ -129,6 +127,14 @@ func (p program) told(t *testing.T, backend func(*tranca.Policy)) string {
 		t.Log("note:", note)
 	}
 	return p.describe(t, res)
+}
+
+// onWrite is called when something is written to it.
+type onWrite func()
+
+func (f onWrite) Write(p []byte) (int, error) {
+	f()
+	return len(p), nil
 }
 
 // share makes a folder with a few files, and shows it.
@@ -205,4 +211,23 @@ func TestGVisor(t *testing.T) {
 	require.Root(t)
 	require.Part(t, "gvisor")
 	same(t, func(p *tranca.Policy) { p.Backend = "gvisor" })
+}
+
+// TestContainer holds containers against it, by each runtime that the engines
+// of this run have.
+func TestContainer(t *testing.T) {
+	require.Root(t)
+	for _, c := range []struct{ engine, runtime, part string }{
+		{"docker", "runc", ""}, {"docker", "tranca-runsc", "gvisor"}, {"podman", "runc", ""},
+	} {
+		t.Run(c.engine+" "+c.runtime, func(t *testing.T) {
+			socket := require.Engine(t, c.engine)
+			t.Setenv("TRANCA_CONTAINER_ENGINE", "unix://"+socket)
+			t.Setenv("TRANCA_CONTAINER_IMAGE", require.Image(t))
+			if c.part != "" {
+				require.Part(t, c.part)
+			}
+			same(t, func(p *tranca.Policy) { p.Backend, p.Runtime = "container", c.runtime })
+		})
+	}
 }

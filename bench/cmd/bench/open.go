@@ -24,7 +24,7 @@ type subject struct {
 // policy is the default one with what -waive names.
 func (o *options) policy() tranca.Policy {
 	p := policy.Default()
-	p.Backend = process.Name
+	p.Floor, p.Backend = tranca.LevelProcess, process.Name
 	for item := range strings.SplitSeq(o.waive, ",") {
 		if item != "" {
 			p.Waive = append(p.Waive, tranca.Item(item))

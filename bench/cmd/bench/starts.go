@@ -40,7 +40,7 @@ func (o *options) starts(ctx context.Context, rep *report) error {
 	if err != nil {
 		return err
 	}
-	args := []string{"run"}
+	args := []string{"run", "--isolation", "process"}
 	for _, item := range o.policy().Waive {
 		args = append(args, "--waive", string(item))
 	}

@@ -19,6 +19,7 @@ import tranca
 
 TREE = Path(__file__).resolve().parents[3]
 POLICY = """version: 1
+floor: process
 limits:
   memory: 512MiB
   file_size: 256MiB
