@@ -35,21 +35,26 @@ func (h *Host) Prepare(ctx context.Context, pl *Plan, a *Allotment, cu *cleanup.
 }
 
 // Script is what the process does before its exec that builds the plan's root:
-// it has the given descriptors from 0 on and then those of the plan, is in the
-// agent's control group, and in new namespaces. Where joins is set it is also
-// told how code gets into its own group.
-func (pl *Plan) Script(a *Allotment, joins bool, files []*os.File, image *os.File, argv, env []string) (*forkexec.Script, error) {
+// it has the given descriptors from 0 on and then those of the plan, and is in
+// new namespaces. An agent that starts code has a control group beside the
+// code's, and is told how code gets into that; what serves a kernel of the
+// sandbox's own is bounded together with it.
+func (pl *Plan) Script(a *Allotment, starts bool, files []*os.File, image *os.File, argv, env []string) (*forkexec.Script, error) {
 	s := forkexec.New(pl.Spaces).WithPIDFD()
 	s.DefaultSignals()
 	fds := make([]int, 0, 16)
 	for _, f := range files {
 		fds = append(fds, int(f.Fd()))
 	}
-	if a.Group != nil {
+	switch {
+	case a.Group != nil && starts:
 		Enter(s, a.Group.Agent())
-		if joins {
-			pl.tellGroup(a.Group.Code(), &fds)
-		}
+		pl.tellGroup(a.Group.Code(), &fds)
+	case a.Group != nil:
+		Enter(s, a.Group.Code())
+	}
+	if !starts {
+		s.Unshare(unix.CLONE_NEWCGROUP)
 	}
 	first := len(fds)
 	fds = append(fds, pl.mountFDs...)

@@ -12,7 +12,7 @@ import (
 // is there, and each row that a test names is listed.
 func TestCoverage(t *testing.T) {
 	var text strings.Builder
-	for _, pattern := range []string{"*_test.go", "../backend/process/hostile_*_test.go", "../backend/process/mounts_test.go"} {
+	for _, pattern := range []string{"*_test.go", "../backend/process/hostile_*_test.go", "../backend/process/mounts_test.go", "../backend/gvisor/hostile_*_test.go"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil || len(files) == 0 {
 			t.Fatalf("%s: %v", pattern, err)

@@ -9,10 +9,10 @@
 //	   +- file server  own namespaces and user; the root that the code sees,
 //	   |               built from the same plan as that of a locked process;
 //	   |               four capabilities over files of the sandbox's users;
-//	   |               gVisor's filter; the agent's control group
+//	   |               gVisor's filter; the sandbox's control group
 //	   |
 //	   +- Sentry       own namespaces and another user; an empty root; no
-//	        |          capability; gVisor's filter; the code's control group
+//	        |          capability; gVisor's filter; the sandbox's control group
 //	        |
 //	        +- stubs   processes in which the code's instructions run; every
 //	                   system call of theirs is the Sentry's to answer
@@ -45,7 +45,8 @@
 //
 // # Limits
 //
-// Memory and CPU time of Sentry, stubs and code are one control group's; see
+// Memory and CPU time of Sentry, stubs, file server and code are one control
+// group's, so that nothing can be had of the file server for nothing; see
 // limits_linux.go for what is added for the Sentry, and why. Processes are
 // bounded by the Sentry, since one of the code's is no process of the host's.
 //

@@ -8,19 +8,19 @@ import (
 	"tranca/internal/linux/cgroup"
 )
 
-// What a Sentry uses itself is not the program's, so that the group's bounds
-// are the policy's and something more. TestOverhead measures it anew. Found were:
-// 8 MiB and 21 tasks for an idle sandbox, agent included; 25 MiB after a program
-// that had made and looked at ten thousand files, which the Sentry remembers;
-// next to nothing more for 400 MiB in one process, whose page tables are the
-// program's own; two tasks for each process.
+// What gVisor uses itself is not the program's, so that the group's bounds are
+// the policy's and something more. TestOverhead measures it anew. Found were:
+// 12 MiB and 29 tasks for an idle sandbox, agent and file server included; some
+// 35 MiB after a program that had made and looked at ten thousand files, which
+// both remember; 10 MiB more for 400 MiB in one process; two tasks and half a
+// MiB for each process that does nothing.
 //
-// A process under gVisor costs some 3 MiB, for its stub's address space. That is
-// not added but counts as the program's: else one process could have the memory
-// of all those that the policy would let it start.
+// The latter is not added but counts as the program's: else one process could
+// have the memory of all those that the policy would let it start.
 const (
-	// sentryMemory is what Sentry and agent may need beside the program.
-	sentryMemory = 48 << 20
+	// sentryMemory is what Sentry, file server and agent may need beside the
+	// program.
+	sentryMemory = 64 << 20
 	// sentryShare is one part in so many of the program's memory.
 	sentryShare = 32
 	// sentryTasks are the threads of Sentry and stubs before any program.
@@ -32,6 +32,8 @@ const (
 
 // groupLimits are the bounds of the host's groups over a policy's limits.
 func groupLimits(l tranca.Limits, asked cgroup.Limits) cgroup.Limits {
+	// There is one group: Sentry, stubs and file server.
+	asked.AgentMemory, asked.AgentProcesses = 0, 0
 	if asked.Memory > 0 {
 		asked.Memory = add(l.Memory, sentryMemory, l.Memory/sentryShare)
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
-	_ "embed"
 	"encoding/json"
 	"maps"
 	"os"
@@ -18,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tranca"
+	"tranca/internal/hostiletest"
 	"tranca/internal/require"
 )
 
@@ -25,9 +25,6 @@ import (
 // the catalogue's: a program that tries to get past a boundary in one or more
 // ways, and a benign twin on the same path. Every attempt has to be denied in
 // the sandbox, and has to be seen escaping with the boundary taken away.
-
-//go:embed testdata/hostile/prelude.py
-var prelude string
 
 // row is one hostile program.
 type row struct {
@@ -292,7 +289,7 @@ func (s *scene) argv(program string) []string {
 	if err != nil {
 		s.Fatal(err)
 	}
-	return []string{"/usr/bin/python3", "-I", "-c", prelude + program, string(vars)}
+	return []string{"/usr/bin/python3", "-I", "-c", hostiletest.Prelude + program, string(vars)}
 }
 
 func (s *scene) playIn(sb tranca.Sandbox, program string, got *report) {
