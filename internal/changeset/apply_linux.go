@@ -40,7 +40,7 @@ func (s *Store) Apply(ctx context.Context, id tranca.ID, opts ApplyOptions) (*Re
 		a.report.Steps = p.steps(Already)
 		return a.report, nil
 	}
-	if a.temp, err = s.tempFor(id); err != nil {
+	if a.temp, a.again, err = s.tempFor(id); err != nil {
 		return nil, s.failed("use "+string(id), err)
 	}
 	defer a.close()
@@ -82,6 +82,7 @@ type applier struct {
 	contents *os.File
 	report   *Report
 	temp     string
+	again    bool // an earlier application may have left something
 	roots    []int
 	// made holds the inodes of the folders that were made.
 	made map[*node]uint64
@@ -301,12 +302,13 @@ func (a *applier) onlyKnown(dir int, n *node) error {
 		return err
 	}
 	defer unix.Close(fd)
-	names, more, err := list(fd, len(n.children))
+	names, more, err := list(fd, len(n.children)+1)
 	if err != nil {
 		return err
 	}
 	for _, name := range names {
-		if !slices.ContainsFunc(n.children, func(c *node) bool { return path.Base(c.Path) == name }) {
+		// What an application left that was killed is cleared before it is in the way.
+		if name != a.temp && !slices.ContainsFunc(n.children, func(c *node) bool { return path.Base(c.Path) == name }) {
 			return conflict("%.200q was put into it on the host", name)
 		}
 	}

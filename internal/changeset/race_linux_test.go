@@ -21,7 +21,7 @@ func TestApplyRace(t *testing.T) {
 		host["d/old"+n], host["d/gone"+n] = "old", "gone"
 		upper["d/old"+n], upper["d/gone"+n], upper["d/new"+n] = "mine", "!", "mine"
 	}
-	for range 3 {
+	for range 2 {
 		w := newWorld(t, host)
 		out := filepath.Join(filepath.Dir(w.host), "out")
 		w.make(out, map[string]string{})
@@ -46,7 +46,7 @@ func TestApplyRace(t *testing.T) {
 				}
 			}
 		})
-		for range 20 {
+		for range 12 {
 			_, _ = w.store.Apply(context.Background(), testID, ApplyOptions{}) // refused, mostly
 		}
 		close(stop)

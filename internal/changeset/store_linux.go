@@ -371,25 +371,25 @@ func (s *Store) markApplied(id tranca.ID) error {
 
 // tempFor returns the name by which files of a set are written before they get
 // their own. It is made when code is dead that could have guessed it, and kept,
-// so that what a killed application left is found by the next one.
-func (s *Store) tempFor(id tranca.ID) (string, error) {
+// so that what a killed application left is found by the next one: again says
+// that there was one.
+func (s *Store) tempFor(id tranca.ID) (name string, again bool, err error) {
 	dir, err := openInside(s.fd(), string(id), unix.O_PATH|unix.O_DIRECTORY)
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
 	defer unix.Close(dir)
 	if f, err := s.openFile(string(id), tempName); err == nil {
 		defer f.Close()
-		var name string
 		if json.NewDecoder(f).Decode(&name) == nil && strings.HasPrefix(name, ".tranca-") && filepath.Base(name) == name {
-			return name, nil
+			return name, true, nil
 		}
 	}
-	name := ".tranca-" + strings.ToLower(rand.Text())
+	name = ".tranca-" + strings.ToLower(rand.Text())
 	_ = unix.Unlinkat(dir, tempName, 0)
 	f, err := createAt(dir, tempName)
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
-	return name, errors.Join(json.NewEncoder(f).Encode(name), f.Close())
+	return name, false, errors.Join(json.NewEncoder(f).Encode(name), f.Close())
 }

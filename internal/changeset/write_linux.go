@@ -21,6 +21,11 @@ import (
 // write writes what is pending.
 func (a *applier) write() error {
 	a.made = map[*node]uint64{}
+	if a.again {
+		if err := a.clearAll(); err != nil {
+			return err
+		}
+	}
 	for _, n := range a.plan.order() {
 		if !a.pending(n) {
 			continue
@@ -126,6 +131,31 @@ func (a *applier) clear(dir int) error {
 		return nil
 	}
 	return pathError("remove", a.temp, err)
+}
+
+// clearAll clears each folder that an earlier application may have written to.
+func (a *applier) clearAll() error {
+	seen := map[place]bool{}
+	for _, n := range a.plan.all {
+		at := place{n.Mount, folderOf(n.Path)}
+		if !n.does() || seen[at] {
+			continue
+		}
+		seen[at] = true
+		dir, err := a.folder(n)
+		if err != nil {
+			return fmt.Errorf("%w: %s: %w; nothing was written", tranca.ErrRefused, a.plan.set.Place(n.Entry), err)
+		}
+		if dir < 0 {
+			continue
+		}
+		err = a.clear(dir)
+		unix.Close(dir)
+		if err != nil {
+			return fmt.Errorf("%w: %w; nothing was written", tranca.ErrUnavailable, err)
+		}
+	}
+	return nil
 }
 
 // recognize checks that what was moved aside is what the host had. Its change
