@@ -39,7 +39,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Server", "Docker/24.0.7 (linux)")
 		w.Header().Set("Api-Version", "1.43")
 	case "GET /info":
-		io.WriteString(w, `{"OSType":"linux","NCPU":2,"MemoryLimit":true,"PidsLimit":true,"CpuCfsQuota":true,"CgroupVersion":"2","DefaultRuntime":"runc","SecurityOptions":["name=userns"]}`)
+		io.WriteString(w, `{"OSType":"linux","NCPU":2,"MemoryLimit":true,"PidsLimit":true,"CpuCfsQuota":true,"CgroupVersion":"2","DefaultRuntime":"runc","Runtimes":{"runc":{}},"SecurityOptions":["name=userns"]}`)
 	case "GET /version":
 		io.WriteString(w, `{"Version":"24.0.7"}`)
 	case "GET /containers/json":

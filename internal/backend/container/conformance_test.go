@@ -1,11 +1,13 @@
 package container_test
 
 import (
+	"context"
 	"slices"
 	"testing"
 
 	"tranca"
 	"tranca/backendtest"
+	"tranca/internal/require"
 )
 
 func TestDocker(t *testing.T) { conform(t, docker) }
@@ -13,6 +15,44 @@ func TestDocker(t *testing.T) { conform(t, docker) }
 func TestPodman(t *testing.T) { conform(t, podman) }
 
 func TestPodmanRootless(t *testing.T) { conform(t, rootless) }
+
+// tranca's own gVisor as a runtime of Docker.
+func TestDockerGVisor(t *testing.T) {
+	require.Sentry(t)
+	o, _ := docker.options(t)
+	b := open(t, o)
+	defer b.Close(t.Context())
+	report, err := b.(tranca.RuntimeProber).ProbeRuntime(t.Context(), gvisorRuntime)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report.Level != tranca.LevelGVisor || report.Facts[tranca.FactRuntime] != gvisorRuntime || report.Facts["trial of the runtime"] == "" {
+		t.Errorf("%+v", report)
+	}
+	expect := expectations(&report)
+	waive := expect.Policy
+	expect.Policy = func(p *tranca.Policy) {
+		waive(p)
+		p.Floor, p.Runtime = tranca.LevelGVisor, gvisorRuntime
+	}
+	expect.Lacks = append(expect.Lacks,
+		// The kernel of the host kills the whole Sentry, in which alone the
+		// code's processes are counted.
+		backendtest.OutlivesMemory, backendtest.SeesProcessLimit, backendtest.CountsUsage,
+		// The suite fills its folder with links, of which gVisor keeps a
+		// descriptor each.
+		backendtest.ListsHuge,
+	)
+	// The trial is made once, as a server would.
+	backendtest.Run(t, func(*testing.T) tranca.Backend { return kept{b} }, expect)
+}
+
+const gvisorRuntime = "tranca-runsc"
+
+// kept is a backend that the suite does not close.
+type kept struct{ tranca.Backend }
+
+func (kept) Close(context.Context) error { return nil }
 
 // conform runs the suite. What the engine can't enforce here is waived by name,
 // and not expected.

@@ -19,14 +19,13 @@ import (
 // engineUnderTest is one that scripts/engines.sh has started.
 type engineUnderTest struct {
 	part     string // what a test asks for
-	variable string // where its socket is
 	rootless bool
 }
 
 var (
-	docker   = engineUnderTest{"docker", "TRANCA_TEST_DOCKER", false}
-	podman   = engineUnderTest{"podman", "TRANCA_TEST_PODMAN", false}
-	rootless = engineUnderTest{"podman-rootless", "TRANCA_TEST_PODMAN_ROOTLESS", true}
+	docker   = engineUnderTest{"docker", false}
+	podman   = engineUnderTest{"podman", false}
+	rootless = engineUnderTest{"podman-rootless", true}
 )
 
 // options are those for a backend on the engine. The test is skipped without
@@ -34,9 +33,7 @@ var (
 // there is nothing left to do here.
 func (e engineUnderTest) options(t *testing.T) (o container.Options, here bool) {
 	t.Helper()
-	require.Part(t, e.part)
-	socket, image := os.Getenv(e.variable), os.Getenv("TRANCA_TEST_IMAGE")
-	require.Check(t, e.part, socket != "" && image != "", e.variable+" and TRANCA_TEST_IMAGE are not set: eval $(scripts/engines.sh env)")
+	socket, image := require.Engine(t, e.part), require.Image(t)
 	if e.rootless {
 		if asOwner(t, socket) {
 			return o, false
