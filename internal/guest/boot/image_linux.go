@@ -20,6 +20,27 @@ func openImage(spec *bootspec.Spec) (int, error) {
 	return mount.NoLinks(spec.Image)
 }
 
+// openBinds opens every source while the host's tree is still in sight.
+func (t *tree) openBinds() ([]mount.Tree, error) {
+	trees := make([]mount.Tree, len(t.spec.Binds))
+	for i := range t.spec.Binds {
+		b := &t.spec.Binds[i]
+		if b.FD != 0 {
+			trees[i] = mount.FromFD(b.FD)
+			continue
+		}
+		if b.From == bootspec.FromRoot {
+			trees[i] = mount.FromFD(-1) // it is yet to be made
+			continue
+		}
+		var err error
+		if trees[i], err = t.openBind(b); err != nil {
+			return nil, err
+		}
+	}
+	return trees, nil
+}
+
 // openBind opens a source. A path of the image is hostile: no link is followed.
 func (t *tree) openBind(b *bootspec.Bind) (mount.Tree, error) {
 	none := mount.FromFD(-1)
@@ -42,6 +63,17 @@ func (t *tree) openBind(b *bootspec.Bind) (mount.Tree, error) {
 		return none, fmt.Errorf("%s: %w", b.Source, err)
 	}
 	return m, nil
+}
+
+// attach puts a mount at a place below the root, never through a link: an image
+// may have brought some along.
+func (t *tree) attach(m mount.Tree, target string) error {
+	at, err := mount.Beneath(t.root.FD(), target)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(at)
+	return m.Attach(at, "")
 }
 
 // removeOwn takes away the files that are shown elsewhere.

@@ -106,27 +106,6 @@ func buildRoot(spec *bootspec.Spec, image int) (mount.Tree, forkexec.Child, erro
 	return scratch, init, t.pivot()
 }
 
-// openBinds opens every source while the host's tree is still in sight.
-func (t *tree) openBinds() ([]mount.Tree, error) {
-	trees := make([]mount.Tree, len(t.spec.Binds))
-	for i := range t.spec.Binds {
-		b := &t.spec.Binds[i]
-		if b.FD != 0 {
-			trees[i] = mount.FromFD(b.FD)
-			continue
-		}
-		if b.From == bootspec.FromRoot {
-			trees[i] = mount.FromFD(-1) // it is yet to be made
-			continue
-		}
-		var err error
-		if trees[i], err = t.openBind(b); err != nil {
-			return nil, err
-		}
-	}
-	return trees, nil
-}
-
 func bindAttrs(b *bootspec.Bind) uint64 {
 	attrs := uint64(mount.NoSUID)
 	if !b.Device {
@@ -164,17 +143,6 @@ func (t *tree) place(b *bootspec.Bind, m mount.Tree) error {
 		return err
 	}
 	return t.restrict(b)
-}
-
-// attach puts a mount at a place below the root, never through a link: an image
-// may have brought some along.
-func (t *tree) attach(m mount.Tree, target string) error {
-	at, err := mount.Beneath(t.root.FD(), target)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(at)
-	return m.Attach(at, "")
 }
 
 // restrict pins, protects and covers paths of a mount. Parents come before
