@@ -56,21 +56,28 @@ func (e *Engine) choose(ctx context.Context, p *plan) error {
 		}
 		return e.tryUse(ctx, p, b)
 	}
-	var first error
+	var told error
 	line := e.candidates(ctx, p.policy)
 	for c := line.next(ctx, e, p.policy); c != nil; c = line.next(ctx, e, p.policy) {
 		err := use(ctx, p, c.backend, c.report, c.err)
 		if err == nil || !refused(err) {
 			return err
 		}
-		if first == nil {
-			first = err
+		if told == nil || absent(told) && !absent(err) {
+			told = err
 		}
 	}
-	if first == nil {
-		first = e.nobody(p.policy)
+	if told == nil {
+		told = e.nobody(p.policy)
 	}
-	return e.withWeaker(ctx, p.policy, first)
+	return e.withWeaker(ctx, p.policy, told)
+}
+
+// absent reports whether a refusal says that a backend isn't there at all. One
+// that is, and lacks something, has more to tell about what to do.
+func absent(err error) bool {
+	var r *tranca.RefusalError
+	return errors.As(err, &r) && r.Unavailable
 }
 
 // tryUse sets the plan's backend, or says why this one can't be used.

@@ -108,6 +108,10 @@ func TestRefusals(t *testing.T) {
 		"unavailable": {
 			[]tranca.Backend{broken, sub}, nil, tranca.ItemIsolation, "no user namespaces", []string{"--backend subprocess"}, true,
 		},
+		"one that is there and lacks something before one that isn't there": {
+			[]tranca.Backend{broken, level("con", tranca.LevelContainer, tranca.ItemMemory)}, nil,
+			tranca.ItemMemory, "the fake leaves it out", []string{"--waive limits.memory"}, false,
+		},
 		"no weaker one that is usable": {
 			[]tranca.Backend{broken, level("subprocess", tranca.LevelSubprocess, tranca.ItemNetwork)},
 			nil, tranca.ItemIsolation, "no user namespaces", nil, true,
