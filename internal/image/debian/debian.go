@@ -227,15 +227,34 @@ func (r Recipe) environment() []string {
 		"LC_ALL=C.UTF-8", "TZ=UTC", "PYTHONHASHSEED=0", "DEBIAN_FRONTEND=noninteractive",
 		"HOME=" + os.Getenv("HOME"), "USER=" + os.Getenv("USER"),
 	}
-	for _, name := range []string{"http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "TMPDIR"} {
+	for _, name := range []string{"http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"} {
 		if v := os.Getenv(name); v != "" {
 			env = append(env, name+"="+v)
 		}
+	}
+	if dir := os.Getenv("TMPDIR"); fitForTree(dir) {
+		env = append(env, "TMPDIR="+dir)
 	}
 	if !r.Date.IsZero() {
 		env = append(env, fmt.Sprintf("SOURCE_DATE_EPOCH=%d", r.Date.Unix()))
 	}
 	return env
+}
+
+// fitForTree reports whether a tree may be made in a folder. mmdebstrap shows the
+// host's /dev in its tree and then removes the tree: one that lay below /dev held
+// itself, and what the host has there would go with it.
+func fitForTree(dir string) bool {
+	real, err := filepath.EvalSymlinks(dir) //nolint:forbidigo // it is compared, not opened
+	if err != nil || !filepath.IsAbs(real) {
+		return false
+	}
+	for _, own := range []string{"/dev", "/proc", "/sys"} {
+		if real == own || strings.HasPrefix(real, own+"/") {
+			return false
+		}
+	}
+	return true
 }
 
 // teller hands on each line that the tools say, and keeps the last ones, which
