@@ -128,7 +128,13 @@ func (b *Backend) start(ctx context.Context, m *box, cu *cleanup.Stack) error {
 	}
 	m.id, m.warnings = id, warnings
 	checked := make(chan error, 1)
-	go func() { checked <- readBack(ctx, e, pl, id) }()
+	go func() {
+		if pl.unread {
+			checked <- nil
+			return
+		}
+		checked <- readBack(ctx, e, pl, id)
+	}()
 	m.stream, err = e.Attach(ctx, id)
 	if err == nil {
 		cu.Add(func() { m.stream.Close() })
@@ -142,8 +148,12 @@ func (b *Backend) start(ctx context.Context, m *box, cu *cleanup.Stack) error {
 	seen := make(chan error, 1)
 	go func() { seen <- m.lookFromOutside(ctx) }()
 	err = m.converse(ctx)
-	if err = errors.Join(err, <-seen); err != nil {
-		return err
+	outside := <-seen
+	if err != nil {
+		return err // then there is not much left to be seen from outside
+	}
+	if outside != nil {
+		return outside
 	}
 	m.outside.settle()
 	return nil

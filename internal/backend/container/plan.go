@@ -61,6 +61,8 @@ type plan struct {
 	// kernel of its own.
 	finding finding
 	guest   bool
+	// unread leaves out the reading back. Only tests set it.
+	unread bool
 }
 
 // underGuestKernel changes what is other where the runtime has a kernel of its

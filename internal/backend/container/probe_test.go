@@ -78,10 +78,35 @@ func probe(words []string) {
 			time.Sleep(d)
 		case "exit":
 			os.Exit(3)
+		case "try":
+			name, argument, _ := strings.Cut(of, "|")
+			verdict := "escaped"
+			if err := try(name, argument); err != nil {
+				verdict = "denied: " + err.Error()
+			}
+			fmt.Printf("%s\t%s\n", of, verdict)
 		default:
 			panic(w)
 		}
 	}
+}
+
+// try does one hostile act.
+func try(name, argument string) error {
+	for _, acts := range []map[string]act{kernelActs, mountActs, fileActs} {
+		if f, ok := acts[name]; ok {
+			return f(argument)
+		}
+	}
+	panic("no act " + name)
+}
+
+func dial(network, address string) error {
+	c, err := net.DialTimeout(network, address, 3*time.Second)
+	if err != nil {
+		return err
+	}
+	return c.Close()
 }
 
 // imageSpec is an image that a test makes.
@@ -90,7 +115,9 @@ type imageSpec struct {
 	arch   string
 	links  map[string]string
 	files  map[string]string
-	mode   int64 // of /bin/probe; 0 is 0755
+	// folders are folders that everybody may write to.
+	folders []string
+	mode    int64 // of /bin/probe; 0 is 0755
 }
 
 // archive is an archive of the image as `docker load` reads it.
@@ -167,6 +194,11 @@ func (i imageSpec) layer(t *testing.T) []byte {
 		t.Fatal(err)
 	}
 	put(t, w, "bin/probe", program, mode)
+	for _, name := range i.folders {
+		if err := w.WriteHeader(&tar.Header{Name: name + "/", Typeflag: tar.TypeDir, Mode: 0o777}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for name, content := range i.files {
 		put(t, w, name, []byte(content), 0o644)
 	}
