@@ -57,6 +57,14 @@ func Rules() []Rule {
 			Why: "the contract between backend and guest knows neither",
 		},
 		{
+			From: internal + "image/...",
+			Deny: append([]string{
+				internal + "engine", internal + "policy", internal + "app", internal + "guest",
+				backends, Module + "/local",
+			}, surfaces...),
+			Why: "a store of trees knows nobody who uses them",
+		},
+		{
 			From: internal + "archive/...", Only: []string{Module, internal + "archive"},
 			Why: "archives go over the vocabulary, whatever is behind it",
 		},
@@ -176,6 +184,7 @@ func Heavy() []string {
 		"github.com/modelcontextprotocol/go-sdk", "github.com/moby/moby/client",
 		"github.com/docker/docker", "k8s.io/client-go", "gvisor.dev/gvisor",
 		"modernc.org/sqlite",
+		"github.com/google/go-containerregistry", "github.com/klauspost/compress",
 	}
 }
 
