@@ -188,12 +188,11 @@ func (a *app) applyRun(ctx context.Context, c *cli.Command, res *tranca.Result) 
 		res.Notes = append(res.Notes, "its changes were not applied, for it did not end well")
 		return nil
 	}
-	kept, err := a.Changes()
-	if err != nil {
+	var r *changeset.Report
+	err := a.atChanges(ctx, func(ctx context.Context, kept Changes) (err error) {
+		r, err = kept.Apply(ctx, res.ID, changeset.ApplyOptions{})
 		return err
-	}
-	defer kept.Close()
-	r, err := kept.Apply(ctx, res.ID, changeset.ApplyOptions{})
+	})
 	if !c.Bool("quiet") && !c.Bool("json") {
 		a.showApplied(r, false, err != nil)
 	}

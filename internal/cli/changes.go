@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -40,8 +41,7 @@ func (a *app) atChanges(ctx context.Context, work func(context.Context, Changes)
 	if err != nil {
 		return err
 	}
-	defer kept.Close()
-	return work(ctx, kept)
+	return errors.Join(work(ctx, kept), kept.Close())
 }
 
 // ageOf is how long ago something was, as a table shows it.
