@@ -120,6 +120,7 @@ func (b *Backend) addSpace(e *engine, pl *plan) error {
 func (b *Backend) start(ctx context.Context, m *box, cu *cleanup.Stack) error {
 	e, pl := m.engine, m.plan
 	name := "tranca-" + string(pl.id)
+	cu.Add(func() { _ = m.outside.close() }) // after what is added next
 	// Whether or not the engine got as far as to say so, it may have made it.
 	cu.Add(func() { _ = m.removeAll(name) })
 	id, warnings, err := e.Create(ctx, name, &pl.config)
