@@ -50,7 +50,7 @@ func (b *Backend) newPlan(spec *tranca.Spec) (*plan, error) {
 	pl.Boot.Binds = slices.DeleteFunc(pl.Boot.Binds, func(m bootspec.Bind) bool { return m.Device })
 	pl.agent = bootspec.Spec{
 		Contained: true, CodeUID: p.User.UID, CodeGID: p.User.GID,
-		Filter: filter, Rlimits: confine.Rlimits(p.Limits, confine.PerProcess{}),
+		Filter: filter, Rlimits: confine.Rlimits(p.Limits, b.perProcess()),
 		Env: pl.Boot.Env, Path: pl.Boot.Path, Workdir: pl.Boot.Workdir,
 		GuestProcesses: uint64(p.Limits.Processes), Landlock: -1,
 	}
@@ -67,6 +67,13 @@ func (b *Backend) newPlan(spec *tranca.Spec) (*plan, error) {
 		b.weaken(pl)
 	}
 	return pl, nil
+}
+
+// perProcess says which limits of the tree no control group keeps, so that each
+// process has them by itself: what is waived on such a host still has that.
+func (b *Backend) perProcess() confine.PerProcess {
+	s := b.host.Support
+	return confine.PerProcess{Memory: !s.Memory.Held, CPU: !s.CPUTime.Held}
 }
 
 // addTree adds the root tree to a boot message.
