@@ -10,10 +10,10 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -21,7 +21,8 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"tranca"
-	"tranca/internal/app"
+	"tranca/internal/app/backends"
+	"tranca/internal/engine"
 	"tranca/internal/policy"
 	"tranca/internal/require"
 )
@@ -49,68 +50,112 @@ func TestProcess(t *testing.T) {
 	same(t, func(p *tranca.Policy) { p.Backend = "process" })
 }
 
-// same runs all programs on one backend.
+// same runs all programs on one backend, each by a policy of its own.
 func same(t *testing.T, backend func(*tranca.Policy)) {
-	want := map[string]string{}
-	if archive, err := txtar.ParseFile(golden); err == nil {
-		for _, f := range archive.Files {
-			want[f.Name] = string(f.Data)
+	want := read(t)
+	all := programs()
+	e := open(t, all, backend)
+	var mu sync.Mutex
+	got := map[string]string{}
+	t.Run("programs", func(t *testing.T) {
+		for _, p := range all {
+			t.Run(p.name, func(t *testing.T) {
+				t.Parallel()
+				text := p.told(t, e)
+				mu.Lock()
+				got[p.name] = text
+				mu.Unlock()
+				if diff := cmp.Diff(want[p.name], text); diff != "" && !*update {
+					t.Errorf("(-golden +here):\n%s", diff)
+				}
+			})
 		}
-	} else if !*update {
-		t.Fatal(err)
-	}
-	got := txtar.Archive{Comment: []byte("What an agent is told of each program, on every backend.\n" +
-		"go test ./internal/sameresult -run TestProcess -update writes it anew.\n")}
-	seen := map[string]bool{}
-	for _, p := range programs() {
-		if seen[p.name] {
-			t.Fatalf("two programs are called %s", p.name)
-		}
-		seen[p.name] = true
-		t.Run(p.name, func(t *testing.T) {
-			text := p.told(t, backend)
-			got.Files = append(got.Files, txtar.File{Name: p.name, Data: []byte(text)})
-			if diff := cmp.Diff(want[p.name], text); diff != "" && !*update {
-				t.Errorf("(-golden +here):\n%s", diff)
-			}
-		})
-	}
+	})
 	if *update && !t.Failed() {
-		if err := os.WriteFile(golden, txtar.Format(&got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for name := range want {
-		if !seen[name] && !*update {
-			t.Errorf("the golden file has %s, and there is no such program", name)
-		}
+		write(t, all, got)
 	}
 }
 
-// told runs the program and returns what there is to compare.
-func (p program) told(t *testing.T, backend func(*tranca.Policy)) string {
+// read returns the golden file by the names of the programs, which are those
+// that there are.
+func read(t *testing.T) map[string]string {
 	t.Helper()
-	in := common()
-	backend(&in)
-	if p.policy != nil {
-		p.policy(&in)
+	want := map[string]string{}
+	archive, err := txtar.ParseFile(golden)
+	if err != nil && !*update {
+		t.Fatal(err)
 	}
-	if p.shared != "" {
-		in.Mounts = []tranca.Mount{share(t, p.shared)}
+	if err == nil {
+		for _, f := range archive.Files {
+			want[f.Name] = string(f.Data)
+		}
 	}
-	e, err := app.Engine(in, slog.New(slog.DiscardHandler), 0)
+	names := map[string]bool{}
+	for _, p := range programs() {
+		if names[p.name] {
+			t.Fatalf("two programs are called %s", p.name)
+		}
+		names[p.name] = true
+	}
+	for name := range want {
+		if !names[name] && !*update {
+			t.Errorf("the golden file has %s, and there is no such program", name)
+		}
+	}
+	return want
+}
+
+func write(t *testing.T, all []program, got map[string]string) {
+	t.Helper()
+	archive := txtar.Archive{Comment: []byte("What an agent is told of each program, on every backend.\n" +
+		"go test ./internal/sameresult -run TestProcess -update writes it anew.\n")}
+	for _, p := range all {
+		archive.Files = append(archive.Files, txtar.File{Name: p.name, Data: []byte(got[p.name])})
+	}
+	if err := os.WriteFile(golden, txtar.Format(&archive), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// open makes an engine with a profile for each program.
+func open(t *testing.T, all []program, backend func(*tranca.Policy)) *engine.Engine {
+	t.Helper()
+	cfg := engine.Config{Policy: common(), MaxTTL: -1}
+	for _, p := range all {
+		in := common()
+		backend(&in)
+		if p.policy != nil {
+			p.policy(&in)
+		}
+		if p.shared != "" {
+			in.Mounts = []tranca.Mount{share(t, p.shared)}
+		}
+		cfg.Profiles = append(cfg.Profiles, engine.Profile{Name: p.name, Policy: in})
+	}
+	backends, err := backends.All(0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() {
+	cfg.Backends = backends
+	e, err := engine.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
 		if err := e.Close(context.Background()); err != nil {
 			t.Error(err)
 		}
-	}()
+	})
+	return e
+}
+
+// told runs the program and returns what there is to compare.
+func (p program) told(t *testing.T, e *engine.Engine) string {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	req := tranca.Request{
-		Code: p.code, Language: p.language, Command: p.command, Args: p.args, Narrow: p.narrow,
+		Code: p.code, Language: p.language, Command: p.command, Args: p.args, Narrow: p.narrow, Profile: p.name,
 		Stdin: strings.NewReader(p.stdin),
 	}
 	if p.cancel {
@@ -120,11 +165,10 @@ func (p program) told(t *testing.T, backend func(*tranca.Policy)) string {
 	if err != nil {
 		return failed(t, err)
 	}
-	if res.Backend != in.Backend {
-		t.Fatalf("backend %s ran it", res.Backend)
-	}
 	for _, note := range res.Notes {
-		t.Log("note:", note)
+		if !strings.Contains(note, "has the known hole") {
+			t.Log("note:", note)
+		}
 	}
 	return p.describe(t, res)
 }
