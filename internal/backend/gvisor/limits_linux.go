@@ -15,14 +15,19 @@ import (
 // both remember; 10 MiB more for 400 MiB in one process; two tasks and half a
 // MiB for each process that does nothing.
 //
-// The latter is not added but counts as the program's: else one process could
-// have the memory of all those that the policy would let it start.
+// A process that was forked and goes on costs more, since gVisor copies what it
+// writes to in pieces of 2 MiB, and not of a page: 5 MiB for one of Python's.
+// Most of that counts as the program's, as the rest of its memory does. What is
+// added for processes is bounded by half of the program's own limit, since one
+// that starts none has it for itself.
 const (
 	// sentryMemory is what Sentry, file server and agent may need beside the
 	// program.
 	sentryMemory = 64 << 20
 	// sentryShare is one part in so many of the program's memory.
 	sentryShare = 32
+	// processMemory is added for each process that the policy allows.
+	processMemory = 1 << 20
 	// sentryTasks are the threads of Sentry and stubs before any program.
 	sentryTasks = 64
 	// tasksEach is how many tasks of the host one of the program's is at most:
@@ -35,7 +40,7 @@ func groupLimits(l tranca.Limits, asked cgroup.Limits) cgroup.Limits {
 	// There is one group: Sentry, stubs and file server.
 	asked.AgentMemory, asked.AgentProcesses = 0, 0
 	if asked.Memory > 0 {
-		asked.Memory = add(l.Memory, sentryMemory, l.Memory/sentryShare)
+		asked.Memory = add(l.Memory, sentryMemory, l.Memory/sentryShare, min(l.Processes*processMemory, l.Memory/2))
 	}
 	if asked.Processes > 0 {
 		asked.Processes = add(sentryTasks, l.Processes*tasksEach)
