@@ -316,9 +316,10 @@ func TestApplyModes(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := tree(t, w.host)
-	t.Cleanup(func() {
-		_ = os.Chmod(filepath.Join(w.host, "shut"), 0o755)
-		_ = os.Chmod(filepath.Join(w.host, "made"), 0o755)
+	t.Cleanup(func() { // so that the test's folder can be removed
+		for _, name := range []string{"shut", "made"} {
+			w.must(errors.Join(os.Chmod(filepath.Join(w.host, name), 0o755), os.Chmod(filepath.Join(w.upper, name), 0o755)))
+		}
 	})
 	want := map[string]string{
 		"run": "-rwxr-xr-x x", "d/": "drwx------", "d/x": "-rw-r--r-- x", "d/n": "-rw-r--r-- n",
