@@ -142,7 +142,7 @@ func WithProfile(name string, p tranca.Policy) Option {
 }
 
 // WithReady keeps up to n sandboxes booted ahead, each for one use, for the
-// policy that was asked for last, unless it has mounts. It spares a run the
+// policy that was asked for last, unless it has mounts or an image. It spares a run the
 // wait for the boot and costs some 2 MiB for each. Without it none are kept.
 // It applies to the backends of this module.
 func WithReady(n int) Option {
