@@ -265,5 +265,8 @@ func (h *hostSide) sweepStages() error {
 		s := &stage{path: filepath.Join(h.folder, e.Name())}
 		errs = append(errs, s.settled())
 	}
+	if h.ids != nil {
+		errs = append(errs, h.ids.Sweep())
+	}
 	return errors.Join(errs...)
 }
