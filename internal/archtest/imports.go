@@ -65,6 +65,11 @@ func Rules() []Rule {
 			Why: "a store of trees knows nobody who uses them",
 		},
 		{
+			From: internal + "changeset/...",
+			Only: []string{Module, internal + "changeset", "github.com/rogpeppe/go-internal/diff", "golang.org/x/sys/unix"},
+			Why:  "what was written by code is read, kept and applied by descriptor, whoever mounted it",
+		},
+		{
 			From: internal + "archive/...", Only: []string{Module, internal + "archive"},
 			Why: "archives go over the vocabulary, whatever is behind it",
 		},
