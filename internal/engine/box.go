@@ -27,14 +27,15 @@ type box struct {
 // usable, the host has changed: it is probed again, and what it says now is
 // the refusal. There is no other backend to fall back to.
 func (e *Engine) create(ctx context.Context, id tranca.ID, p plan) (*box, error) {
+	// In a time of its own: a tree that is missing is unpacked again.
+	img, free, err := e.openImage(ctx, p.policy.Image)
+	if err != nil {
+		return nil, err
+	}
 	limited, cancel := context.WithTimeoutCause(ctx, e.cfg.CreateTimeout,
 		fmt.Errorf("%w: backend %s made no sandbox within %s", tranca.ErrUnavailable, p.backend.Name(), e.cfg.CreateTimeout))
 	defer cancel()
 	started := time.Now()
-	img, free, err := e.openImage(limited, p.policy.Image)
-	if err != nil {
-		return nil, err
-	}
 	sb, err := p.backend.Create(limited, tranca.Spec{ID: id, Policy: p.policy, Image: img})
 	if err != nil {
 		free()
