@@ -120,6 +120,13 @@ func (s *Shelf) MakeAhead(l cgroup.Limits) {
 	}()
 }
 
+// Ready reports whether one has been made ahead.
+func (s *Shelf) Ready() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.spare != nil
+}
+
 // Clear gives back what is there. Nothing is made ahead any more.
 func (s *Shelf) Clear() error {
 	s.mu.Lock()

@@ -40,12 +40,23 @@ func EnterFiles(fd int, openOwn func(dir string) error) error {
 
 func enterFiles(spec *bootspec.Spec, openOwn func(dir string) error) (mount.Tree, error) {
 	none := mount.FromFD(-1)
+	image, err := openImage(spec)
+	if err != nil {
+		return none, fmt.Errorf("image: %w", err)
+	}
 	if err := becomeRoot(spec); err != nil {
 		return none, fmt.Errorf("user: %w", err)
 	}
-	scratch, err := buildFiles(spec, openOwn)
+	scratch, err := buildFiles(spec, image, openOwn)
 	if err != nil {
 		return none, fmt.Errorf("root: %w", err)
+	}
+	if spec.AgentUID == 0 {
+		// What it makes belongs to the code's user from the start: a mount of
+		// the host's knows no other.
+		if err := allThreadsFS(spec.CodeUID, spec.CodeGID); err != nil {
+			return none, fmt.Errorf("user of files: %w", err)
+		}
 	}
 	if err := allThreadsCaps(fileCaps); err != nil {
 		return none, fmt.Errorf("privileges: %w", err)
@@ -59,7 +70,7 @@ func enterFiles(spec *bootspec.Spec, openOwn func(dir string) error) (mount.Tree
 }
 
 // buildFiles is buildRoot for a file server.
-func buildFiles(spec *bootspec.Spec, openOwn func(dir string) error) (mount.Tree, error) {
+func buildFiles(spec *bootspec.Spec, image int, openOwn func(dir string) error) (mount.Tree, error) {
 	none := mount.FromFD(-1)
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return none, os.NewSyscallError("make mounts private", err)
@@ -74,7 +85,7 @@ func buildFiles(spec *bootspec.Spec, openOwn func(dir string) error) (mount.Tree
 		return none, err
 	}
 	defer root.Close()
-	t := &tree{spec: spec, root: root}
+	t := &tree{spec: spec, root: root, image: image}
 	binds, err := t.openBinds()
 	if err != nil {
 		return none, err

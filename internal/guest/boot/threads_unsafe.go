@@ -45,3 +45,19 @@ func allThreadsBounding() error {
 	}
 	return nil
 }
+
+// allThreadsFS changes the user and group for file work of every thread. It
+// takes the capabilities over files along, which are set anew afterwards.
+func allThreadsFS(uid, gid uint32) error {
+	for _, c := range []struct {
+		call uintptr
+		id   uint32
+	}{{unix.SYS_SETFSGID, gid}, {unix.SYS_SETFSUID, uid}} {
+		// It returns what was before, and no error.
+		syscall.AllThreadsSyscall(c.call, uintptr(c.id), 0, 0)
+		if now, _, _ := syscall.AllThreadsSyscall(c.call, ^uintptr(0), 0, 0); uint32(now) != c.id {
+			return unix.EPERM
+		}
+	}
+	return nil
+}
