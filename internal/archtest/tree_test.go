@@ -17,10 +17,11 @@ import (
 const root = "../.."
 
 // Budgets for the stripped binaries. Sandboxes start as fast as the agent is
-// small; raise a budget only with a measured reason.
+// small; raise a budget only with a measured reason. Of tranca's, 11 MiB are
+// the second program, compressed: nobody reads them at a start.
 const (
 	maxGuestBytes  = 4 << 20
-	maxTrancaBytes = 24 << 20
+	maxTrancaBytes = 36 << 20
 )
 
 func report(t *testing.T, bad []string) {
