@@ -44,7 +44,7 @@ func limitFlags() []valueFlag {
 func placeFlags() []valueFlag {
 	return []valueFlag{
 		{"backend", "use the backend of this `NAME` and no other", into(named, func(o *policy.Overrides) **string { return &o.Backend })},
-		{"isolation", "nothing below this isolation `LEVEL`", setFloor},
+		{"isolation", "nothing below this isolation `LEVEL` (" + policy.Default().Floor.String() + ")", setFloor},
 		{"image", "run in the tree of the image of this `NAME` or digest, or in the \"host\"'s own", into(named, func(o *policy.Overrides) **string { return &o.Image })},
 		{"runtime", "run containers by the OCI runtime of this `NAME`", into(named, func(o *policy.Overrides) **string { return &o.Runtime })},
 	}

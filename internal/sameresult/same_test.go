@@ -207,8 +207,9 @@ func share(t *testing.T, mode string) tranca.Mount {
 // failed says of what class an error is. It has no view: nothing has run.
 func failed(t *testing.T, err error) string {
 	t.Helper()
+	var refused *tranca.RefusalError // of the policy, which is no answer of the program's
 	for _, class := range []error{tranca.ErrNotFound, tranca.ErrInvalid, tranca.ErrRefused} {
-		if errors.Is(err, class) {
+		if errors.Is(err, class) && !errors.As(err, &refused) {
 			return "error: " + class.Error() + "\n"
 		}
 	}
