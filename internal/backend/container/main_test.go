@@ -95,9 +95,16 @@ func copyBinary(t *testing.T, dir string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The folder above is closed to others.
-	if err := os.Chmod(filepath.Dir(dir), 0o711); err != nil { //nolint:gosec // for another user to pass
+	// A run's own folder for temporary files, above this one, is closed to
+	// others; that of the host is not.
+	above, err := os.Stat(filepath.Dir(dir))
+	if err != nil {
 		t.Fatal(err)
+	}
+	if above.Mode().Perm()&1 == 0 {
+		if err := os.Chmod(filepath.Dir(dir), above.Mode().Perm()|0o011); err != nil {
+			t.Fatal(err)
+		}
 	}
 	at := dir + "/container.test"
 	if err := os.WriteFile(at, text, 0o755); err != nil { //nolint:gosec // to be run by another user
