@@ -30,6 +30,7 @@ func (o *options) run(ctx context.Context) error {
 		{"starts", o.starts},
 		{"throughput", o.throughput},
 		{"idle", o.idleMemory},
+		{"gvisor", o.gvisor},
 		{"stream", o.stream},
 		{"agent", o.agent},
 		{"server", o.server},

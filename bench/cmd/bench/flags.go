@@ -13,7 +13,7 @@ func flags() (o options, plain string) {
 	flag.StringVar(&o.tranca, "tranca", "bin/tranca", "the command to measure")
 	flag.StringVar(&o.waive, "waive", "", "items to waive, comma-separated")
 	flag.StringVar(&o.json, "json", "", "file for all figures")
-	flag.StringVar(&o.only, "only", "", "only rows whose part has this name: starts, throughput, idle, stream, agent, server")
+	flag.StringVar(&o.only, "only", "", "only rows whose part has this name: starts, throughput, idle, gvisor, stream, agent, server")
 	flag.StringVar(&plain, "plain", "", "serve a plain gibibyte at this socket (used by bench itself)")
 	flag.Parse()
 	return o, plain
