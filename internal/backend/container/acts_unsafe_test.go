@@ -197,7 +197,7 @@ var mountActs = map[string]act{
 
 // fileActs look for what is the host's.
 var fileActs = map[string]act{
-	"read":       func(path string) error { b, err := os.ReadFile(path); return errors.Join(err, there(len(b) > 0)) },
+	"read":       func(path string) error { b, err := os.ReadFile(path); return something(len(b), err) },
 	"open write": func(path string) error { return openFor(path, unix.O_WRONLY) },
 	"open read":  func(path string) error { return openFor(path, unix.O_RDONLY) },
 	"make file": func(dir string) error {
@@ -205,6 +205,7 @@ var fileActs = map[string]act{
 		defer os.Remove(path)
 		return os.WriteFile(path, nil, 0o600)
 	},
+	"rename":        func(path string) error { return os.Rename(path, path+".moved") },
 	"dial unix":     func(path string) error { return dial("unix", path) },
 	"dial abstract": func(name string) error { return dial("unix", "@"+name) },
 	"dial tcp":      func(address string) error { return dial("tcp", address) },
@@ -295,7 +296,15 @@ var fileActs = map[string]act{
 	"hard link":      func(path string) error { return os.Link(path, "/work/linked") },
 	"variable":       func(name string) error { _, ok := os.LookupEnv(name); return there(ok) },
 	"terminal":       func(string) error { return openFor("/dev/tty", unix.O_RDWR) },
-	"list":           func(path string) error { e, err := os.ReadDir(path); return errors.Join(err, there(len(e) > 0)) },
+	"list":           func(path string) error { e, err := os.ReadDir(path); return something(len(e), err) },
+}
+
+// something is nil where something was found.
+func something(n int, err error) error {
+	if err != nil {
+		return err
+	}
+	return there(n > 0)
 }
 
 func there(ok bool) error {

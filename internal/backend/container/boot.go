@@ -89,7 +89,7 @@ func (b *Backend) prepare(e *engine, spec *tranca.Spec, img *resolved, f finding
 		return nil, err
 	}
 	pl.coverRoot(e)
-	if err := pl.coverVolumes(); err != nil {
+	if err := pl.coverVolumes(e); err != nil {
 		return nil, err
 	}
 	if b.weaken != nil {
@@ -102,7 +102,7 @@ func (b *Backend) prepare(e *engine, spec *tranca.Spec, img *resolved, f finding
 func (b *Backend) addSpace(e *engine, pl *plan) error {
 	if pl.stage == nil {
 		pl.engineSpace(e)
-		return b.engineMounts(pl)
+		return b.engineMounts(e, pl)
 	}
 	if err := pl.stage.makeSpace(pl); err != nil {
 		return err

@@ -12,16 +12,16 @@ import (
 // engineMounts has the engine make the mounts, by path. Somebody could put
 // another file there in between: the agent looks whether it is the same that
 // was opened here, before any code runs.
-func (b *Backend) engineMounts(pl *plan) error {
+func (b *Backend) engineMounts(e *engine, pl *plan) error {
 	for i := range pl.policy.Mounts {
-		if err := b.engineMount(pl, &pl.policy.Mounts[i]); err != nil {
+		if err := b.engineMount(e, pl, &pl.policy.Mounts[i]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (b *Backend) engineMount(pl *plan, m *tranca.Mount) error {
+func (b *Backend) engineMount(e *engine, pl *plan, m *tranca.Mount) error {
 	src, err := confine.OpenSource(m)
 	if err != nil {
 		return err
@@ -40,11 +40,12 @@ func (b *Backend) engineMount(pl *plan, m *tranca.Mount) error {
 	}
 	for _, c := range src.Bind.Deny {
 		target := path.Join(m.Target, c.Path)
+		pl.boot.Hidden = append(pl.boot.Hidden, target)
 		if c.File {
 			add(bind(b.files.empty, target, true))
 			continue
 		}
-		pl.config.HostConfig.Tmpfs[target] = "ro,nosuid,nodev,noexec,size=4096,mode=0000"
+		pl.config.HostConfig.Tmpfs[target] = "ro,nosuid,nodev,noexec,size=4096,mode=0000" + e.emptyTmpfs()
 	}
 	return nil
 }

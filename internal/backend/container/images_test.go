@@ -1,6 +1,7 @@
 package container_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -27,7 +28,7 @@ func TestImages(t *testing.T) {
 			o, _ := docker.options(t)
 			c.image.load(t, &o)
 			b := open(t, o)
-			defer b.Close(t.Context())
+			t.Cleanup(func() { b.Close(context.Background()) })
 			sb := create(t, b, testPolicy())
 			out, exit := run(t, sb, append([]string{"/bin/probe"}, c.words...)...)
 			if err := sb.Close(t.Context()); err != nil {
@@ -44,7 +45,7 @@ func TestTheImagesEnvironmentIsBeneathThePolicys(t *testing.T) {
 	o, _ := docker.options(t)
 	imageSpec{config: map[string]any{"Env": []string{"PATH=/bin", "A=image", "B=image"}}}.load(t, &o)
 	b := open(t, o)
-	defer b.Close(t.Context())
+	t.Cleanup(func() { b.Close(context.Background()) })
 	sb := create(t, b, testPolicy(func(p *tranca.Policy) { p.Env["B"] = "policy" }))
 	out, _ := run(t, sb, "probe", "env")
 	for _, want := range []string{"A=image\n", "B=policy\n", "PATH=/bin\n", "HOME=/work\n"} {
@@ -70,7 +71,7 @@ func TestAVolumeOfTheImage(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := open(t, o)
-	defer b.Close(t.Context())
+	t.Cleanup(func() { b.Close(context.Background()) })
 	sb := create(t, b, testPolicy())
 	out, _ := run(t, sb, "/bin/probe", "write=/data/mine", "list=/data", "write=/work/mine")
 	if out != "open /data/mine: read-only file system\n/data [] <nil>\n<nil>\n" {

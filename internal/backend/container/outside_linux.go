@@ -168,7 +168,9 @@ func (o *outside) begin() error {
 	if err != nil {
 		return err
 	}
-	busy := o.used && !alone
+	// What lives under a kernel of its own can't be told from that kernel: there
+	// an earlier program's leavings get fresh CPU time with each new one.
+	busy := o.used && !alone && !o.guest
 	o.used = true
 	o.latest, o.oom = sample{usage: tranca.Usage{CPU: -1, MemoryPeak: -1, ProcessesPeak: -1}}, false
 	return o.view.Begin(busy)

@@ -27,8 +27,6 @@ const (
 	agentTasks = 20
 	// agentFiles bounds the agent's own descriptors; the code has the policy's.
 	agentFiles = 4096
-	// coverSize is the size of an empty tmpfs that hides something.
-	coverSize = "size=4096,nr_inodes=4,mode=0555"
 )
 
 // The folders of the writable space.
@@ -219,7 +217,7 @@ func bind(source, target string, readOnly bool) docker.Mount {
 // coverVolumes puts something empty and read-only over each path that the image
 // declares a volume: the engine would make a folder on the host's disk for it,
 // without a bound.
-func (pl *plan) coverVolumes() error {
+func (pl *plan) coverVolumes(e *engine) error {
 	if pl.image.Config == nil {
 		return nil
 	}
@@ -237,7 +235,11 @@ func (pl *plan) coverVolumes() error {
 				})
 			}
 		}
-		pl.config.HostConfig.Tmpfs[target] = "ro,nosuid,nodev,noexec," + coverSize
+		options := "ro,nosuid,nodev,noexec,size=4096,mode=0555" + e.emptyTmpfs()
+		if !e.podman() {
+			options += ",nr_inodes=4"
+		}
+		pl.config.HostConfig.Tmpfs[target] = options
 	}
 	return nil
 }

@@ -29,7 +29,7 @@ func (pl *plan) engineSpace(e *engine) {
 	for _, s := range shares {
 		size := max(d.Size*s.sixteenths/16, leastShare)
 		inodes := max(d.Inodes*s.sixteenths/16, leastInodes)
-		options := fmt.Sprintf("rw,nosuid,nodev,exec,size=%d,mode=1777", size)
+		options := fmt.Sprintf("rw,nosuid,nodev,exec,size=%d,mode=1777", size) + e.emptyTmpfs()
 		w := bootspec.Writable{Path: s.folder, Size: uint64(size)}
 		if !e.podman() { // which takes no others
 			options += fmt.Sprintf(",nr_inodes=%d,uid=%d,gid=%d", inodes, pl.user.uid, pl.user.gid)
@@ -40,6 +40,15 @@ func (pl *plan) engineSpace(e *engine) {
 	}
 }
 
+// emptyTmpfs is the option that keeps Podman from copying into a tmpfs what it
+// shall hide.
+func (e *engine) emptyTmpfs() string {
+	if e.podman() {
+		return ",notmpcopyup"
+	}
+	return ""
+}
+
 // coverRoot puts something read-only where Podman makes a tmpfs without a bound
 // if the root is read-only.
 func (pl *plan) coverRoot(e *engine) {
@@ -47,7 +56,7 @@ func (pl *plan) coverRoot(e *engine) {
 		return
 	}
 	for _, folder := range []string{"/run", "/var/tmp"} {
-		pl.config.HostConfig.Tmpfs[folder] = "ro,nosuid,nodev,noexec,size=4096,mode=0555"
+		pl.config.HostConfig.Tmpfs[folder] = "ro,nosuid,nodev,noexec,size=4096,mode=0555" + e.emptyTmpfs()
 	}
 }
 

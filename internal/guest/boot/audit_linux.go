@@ -30,7 +30,35 @@ func audit(spec *bootspec.Spec) error {
 			return err
 		}
 	}
+	for _, p := range spec.Hidden {
+		if err := auditHidden(p); err != nil {
+			return fmt.Errorf("%s is not hidden: %w", p, err)
+		}
+	}
 	return auditMounts(spec)
+}
+
+// auditHidden looks whether a path shows nothing. A folder is closed to this
+// process too; but its file system tells how much there is.
+func auditHidden(path string) error {
+	var st unix.Stat_t
+	if err := unix.Lstat(path, &st); err != nil {
+		return err
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
+		if st.Size != 0 {
+			return errors.New("the file is not empty")
+		}
+		return nil
+	}
+	var fs unix.Statfs_t
+	if err := unix.Statfs(path, &fs); err != nil {
+		return err
+	}
+	if fs.Type != unix.TMPFS_MAGIC || fs.Bfree != fs.Blocks || fs.Blocks == 0 {
+		return errors.New("the folder is not an empty file system of its own")
+	}
+	return nil
 }
 
 // auditSpace looks at the file system behind a writable place.

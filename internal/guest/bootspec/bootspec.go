@@ -42,6 +42,9 @@ type Spec struct {
 	Audit    bool
 	Writable []Writable
 	Same     []Same
+	// Hidden are paths that must show nothing: an empty file, or a file system
+	// of their own with nothing in it.
+	Hidden []string
 	// Filtered says that whoever made the root has put tranca's filter on the
 	// agent: it refuses to boot without.
 	Filtered bool

@@ -8,7 +8,7 @@ import (
 
 func full() *Spec {
 	return &Spec{
-		Insulate: true, InsideUID: 12, InsideGID: 13, Audit: true, Tasks: 20, Filtered: true,
+		Insulate: true, InsideUID: 12, InsideGID: 13, Audit: true, Tasks: 20, Filtered: true, Hidden: []string{"/m/a", "/m/b"},
 		Writable: []Writable{{"/work", 1 << 33, 5}, {Path: "/m"}}, Same: []Same{{"/m", 1 << 63, 9}},
 		Plain: true, Chroot: "/srv", Contained: true, CodeUID: 1000, CodeGID: 1001, AgentUID: 7, Hostname: "h",
 		ScratchSize: 1 << 40, ScratchInodes: 9, ScratchFD: 5, Image: "/i", Folders: []string{"srv", "mnt"},

@@ -27,6 +27,9 @@ func (s *Spec) marshalContained(e *encoder) {
 	}
 	e.num(32, uint64(s.Tasks))
 	e.flag(33, s.Filtered)
+	for _, p := range s.Hidden {
+		e.str(34, p)
+	}
 }
 
 func (s *Spec) contained(field int, v uint64, data []byte) error {
@@ -51,6 +54,8 @@ func (s *Spec) contained(field int, v uint64, data []byte) error {
 		s.Tasks = int(v)
 	case 33:
 		s.Filtered = v != 0
+	case 34:
+		s.Hidden = append(s.Hidden, string(data))
 	default:
 		return errMalformed
 	}
