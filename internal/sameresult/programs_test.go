@@ -33,7 +33,7 @@ type program struct {
 }
 
 const (
-	memory = 64 << 20
+	memory = 128 << 20
 	output = 32 << 10
 	wall   = time.Second
 )
@@ -118,8 +118,8 @@ func times() []program {
 // memories need more memory than there is.
 func memories() []program {
 	return []program{
-		{name: "memory-one", code: "print('begins', flush=True)\nx = bytearray(200 << 20)\nprint(len(x))"},
-		{name: "memory-tree", code: "import os, time\nfor _ in range(6):\n    if os.fork() == 0:\n        x = bytearray(30 << 20)\n        time.sleep(60)\nfor _ in range(6):\n    os.wait()\ntime.sleep(60)"},
+		{name: "memory-one", code: "print('begins', flush=True)\nx = bytearray(300 << 20)\nprint(len(x))"},
+		{name: "memory-tree", code: "import os, time\nfor _ in range(6):\n    if os.fork() == 0:\n        x = bytearray(60 << 20)\n        time.sleep(60)\nfor _ in range(6):\n    os.wait()\ntime.sleep(60)"},
 		{name: "memory-slowly", code: "x = []\nwhile True:\n    x.append(b'x' * 65536)"},
 		{name: "memory-untouched", code: "x = bytes(1 << 31)\nprint(len(x) >> 20, x[5])"},
 		{name: "memory-files", policy: func(p *tranca.Policy) { p.Limits.FileSize = 256 << 20 },
