@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
 
 	"golang.org/x/sys/unix"
 	"gvisor.dev/gvisor/pkg/lisafs"
@@ -15,6 +16,10 @@ import (
 	"tranca/internal/guest/boot"
 	"tranca/internal/guest/sentryspec"
 )
+
+// garbage is how much of it there may be, in parts of a hundred of what is in
+// use. Nothing is collected before a process has booted.
+const garbage = 100
 
 // serveFiles builds the root that the sandbox sees and serves it to the Sentry,
 // under gVisor's filter for file servers, until the Sentry is gone. Whatever the
@@ -50,6 +55,7 @@ func serveFiles() error {
 	if err := confine(filesProgram()); err != nil {
 		return err
 	}
+	debug.SetGCPercent(garbage)
 	for _, c := range connections {
 		server.StartConnection(c)
 	}

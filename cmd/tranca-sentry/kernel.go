@@ -73,6 +73,7 @@ func runKernel() error {
 	if _, err := control.Write([]byte{sentryspec.Booted}); err != nil {
 		return err
 	}
+	debug.SetGCPercent(garbage)
 	go answer(control, client)
 	l.WaitExit()
 	// Without taking anything down in order: the process ends.

@@ -50,7 +50,7 @@ def search(*roots):
     return found
 reads('by its path', search, V['dir'], '/mnt')
 reads('by where others are', search, *(['/nowhere'] if V['bare'] else ['/root', '/home', '/var', '/etc', '/proc/1/root/root', '/proc/1/cwd/etc']))
-twin('own file', lambda: (write('/work/id_rsa', b'mine'), search('/work')))
+twin('own file', lambda: (write('id_rsa', b'mine'), search('.')))
 `,
 		blind: map[string]string{"by where others are": "the canary is in no such place of a host; the first attempt stands for them"},
 		controls: []control{

@@ -165,7 +165,7 @@ print('done')`,
 			want: tranca.EndMemory, free: large,
 		},
 		{
-			id: "MEM-10", what: "1 TiB of memory untouched", limits: small,
+			id: "MEM-10", what: "1 TiB of memory untouched", needs: tranca.ItemMemory, limits: small,
 			program: `
 import mmap
 m = libc.mmap
@@ -219,7 +219,7 @@ while True:
 			want: tranca.EndCPU, hits: pids,
 		},
 		{
-			id: "PRC-02", what: "thread bomb", limits: few,
+			id: "PRC-02", what: "thread bomb", needs: tranca.ItemMemory, limits: few,
 			program: `
 n = 0
 try:

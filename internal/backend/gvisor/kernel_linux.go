@@ -30,8 +30,9 @@ const kvmDevice = "/dev/kvm"
 // kernelCaps are what a Sentry has until it has left the host's tree.
 const kernelCaps = 1<<unix.CAP_SYS_ADMIN | 1<<unix.CAP_SETUID | 1<<unix.CAP_SETGID | 1<<unix.CAP_SETPCAP
 
-// processEnv is the environment of Sentry and file server.
-var processEnv = []string{"GOTRACEBACK=single"}
+// processEnv is the environment of Sentry and file server. Garbage is collected
+// only once they have booted, by which time there is some.
+var processEnv = []string{"GOTRACEBACK=single", "GOGC=off"}
 
 // kernel is a Sentry that was started.
 type kernel struct {
