@@ -262,7 +262,7 @@ func TestGVisor(t *testing.T) {
 // give the same.
 func TestContainer(t *testing.T) {
 	require.Root(t)
-	for _, c := range []struct{ engine, runtime string }{{"docker", "runc"}} {
+	for _, c := range []struct{ engine, runtime string }{{"docker", "runc"}, {"podman", ""}} {
 		t.Run(c.engine+" "+c.runtime, func(t *testing.T) {
 			socket := require.Engine(t, c.engine)
 			t.Setenv("TRANCA_CONTAINER_ENGINE", "unix://"+socket)

@@ -123,6 +123,7 @@ func (b *Backend) start(ctx context.Context, m *box, cu *cleanup.Stack) error {
 	cu.Add(func() { _ = m.outside.close() }) // after what is added next
 	// Whether or not the engine got as far as to say so, it may have made it.
 	cu.Add(func() { _ = m.removeAll(name) })
+	recursive(e, &pl.config)
 	id, warnings, err := e.Create(ctx, name, &pl.config)
 	if err != nil {
 		return err

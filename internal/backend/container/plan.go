@@ -207,6 +207,18 @@ func (b *Backend) withoutController(e *engine, p *tranca.Policy, host *docker.Ho
 	}
 }
 
+// recursive lets Podman bind what is mounted in a source, too: what hides and
+// protects paths of it. Podman 4.3 binds a source alone where a mount says its
+// propagation; where it says none, it is recursive and private, as asked.
+func recursive(e *engine, c *docker.Config) {
+	if !e.podman() {
+		return
+	}
+	for i := range c.HostConfig.Mounts {
+		c.HostConfig.Mounts[i].BindOptions = nil
+	}
+}
+
 func bind(source, target string, readOnly bool) docker.Mount {
 	return docker.Mount{
 		Type: "bind", Source: source, Target: target, ReadOnly: readOnly,

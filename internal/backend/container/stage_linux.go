@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -179,6 +180,13 @@ func (s *stage) makeMount(pl *plan, i int) error {
 		return fmt.Errorf("mount %s: %w", m.Source, err)
 	}
 	pl.addMount(m, at)
+	// An engine that binds the tree without what is mounted in it would show what
+	// the policy hides: the agent looks before any code runs.
+	for _, c := range src.Bind.Deny {
+		if err := unix.Faccessat(src.FD(), c.Path, unix.F_OK, unix.AT_SYMLINK_NOFOLLOW); err == nil {
+			pl.boot.Hidden = append(pl.boot.Hidden, path.Join(m.Target, c.Path))
+		}
+	}
 	return pl.expectSame(m.Target, src.FD())
 }
 
