@@ -40,7 +40,7 @@ func (b *Backend) boot(ctx context.Context, spec *tranca.Spec) (*box, error) {
 func (b *Backend) bootBy(ctx context.Context, e *engine, spec *tranca.Spec, f finding) (*box, error) {
 	ctx, cancel := context.WithTimeout(ctx, createTime)
 	defer cancel()
-	if err := b.accepts(e, &spec.Policy); err != nil {
+	if err := b.accepts(e, &spec.Policy, f); err != nil {
 		return nil, err
 	}
 	img, err := b.resolve(ctx, e, spec)

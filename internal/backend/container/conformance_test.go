@@ -38,7 +38,7 @@ func TestDockerGVisor(t *testing.T) {
 	expect.Lacks = append(expect.Lacks,
 		// The kernel of the host kills the whole Sentry, in which alone the
 		// code's processes are counted.
-		backendtest.OutlivesMemory, backendtest.SeesProcessLimit, backendtest.CountsUsage,
+		backendtest.OutlivesMemory, backendtest.BoundsProcesses, backendtest.SeesProcessLimit, backendtest.CountsUsage,
 		// The suite fills its folder with links, of which gVisor keeps a
 		// descriptor each.
 		backendtest.ListsHuge,

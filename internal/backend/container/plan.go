@@ -70,6 +70,8 @@ func (pl *plan) underGuestKernel() {
 	l, h := pl.policy.Limits, pl.config.HostConfig
 	pl.guest = true
 	pl.boot.Filtered, pl.boot.Landlock = false, -1
+	// It takes its loopback from the engine's network, which then has one.
+	pl.config.NetworkDisabled = false
 	// gVisor lets nobody set these inside; the container has them.
 	pl.boot.Rlimits = slices.DeleteFunc(pl.boot.Rlimits, func(r bootspec.Rlimit) bool {
 		return r.Resource == rlimitSignals || r.Resource == rlimitQueues

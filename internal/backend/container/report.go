@@ -79,7 +79,9 @@ func (f finding) adjust(g tranca.Guarantee, runtime string) tranca.Guarantee {
 	case tranca.ItemMemory:
 		g.Mechanism += ", over code and kernel together, with the kernel's measured need added"
 	case tranca.ItemPIDs:
-		g.Mechanism = "pids.max of a control group of the runtime's own kernel, and a higher one of the host's around it"
+		g.Held, g.Mechanism = false, ""
+		g.Missing = "the runtime's own kernel counts processes loosely when many are made at once; of the host's tasks it can have no more than 64 and 4 for each"
+		g.Mend = "choose --backend gvisor, which counts them, or waive it: waive: [limits.processes]"
 	}
 	return g
 }
@@ -230,8 +232,8 @@ func (b *Backend) facts(e *engine) map[string]string {
 
 // accepts refuses what the engine can't enforce and the operator did not waive.
 // An engine of ours has checked that before; a boundary does not rely on it.
-func (b *Backend) accepts(e *engine, p *tranca.Policy) error {
-	r := b.reportOf(e)
+func (b *Backend) accepts(e *engine, p *tranca.Policy, f finding) error {
+	r := b.reportBy(e, p.Runtime, f)
 	var problems []tranca.Problem
 	for _, item := range tranca.Items() {
 		if g := r.Find(item); !g.Held && !p.Waives(item) && needs(item, p) {
@@ -303,7 +305,7 @@ func weaker(item tranca.Item, missing string) string {
 	case tranca.ItemCPUTime:
 		return "RLIMIT_CPU for each process; the tree is not bounded (" + missing + ")"
 	case tranca.ItemPIDs:
-		return "RLIMIT_NPROC in the code's own user namespace (" + missing + ")"
+		return "pids.max inside and a bound on the host's tasks (" + missing + ")"
 	}
 	return "not enforced: " + missing
 }
