@@ -3,6 +3,7 @@ package container_test
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 
 	"tranca"
@@ -86,6 +87,9 @@ func expectations(report *tranca.Report) backendtest.Expect {
 		if !report.Holds(item) {
 			expect.Lacks = append(expect.Lacks, abilities...)
 		}
+	}
+	if strings.HasPrefix(report.Find(tranca.ItemPIDs).Mechanism, "RLIMIT") {
+		expect.Lacks = append(expect.Lacks, backendtest.SeesProcessLimit) // nothing counts what it refuses
 	}
 	expect.Policy = func(p *tranca.Policy) {
 		p.Floor, p.Backend = tranca.LevelContainer, "container"

@@ -69,9 +69,9 @@ func accept(img *docker.Image, digest string) (*resolved, error) {
 	return r, nil
 }
 
-// repository is where the engine keeps tranca's images; their tags are the
-// digests.
-const repository = "tranca"
+// repository is where the engine keeps tranca's images, by the name that their
+// archives have; their tags are the digests.
+const repository = "tranca.local/image"
 
 // resolveStored finds an image of tranca's store by its digest. Whoever may use
 // the engine could give another image that name, and could do anything else as
@@ -114,7 +114,7 @@ func load(ctx context.Context, e *engine, img *tranca.Image, name string) error 
 	if exportErr := <-exported; err == nil && exportErr != nil {
 		err = exportErr
 	}
-	if err != nil {
+	if err != nil || loaded == name {
 		return err
 	}
 	repo, tag, _ := strings.Cut(name, ":")
