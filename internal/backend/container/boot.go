@@ -54,7 +54,14 @@ func (b *Backend) bootBy(ctx context.Context, e *engine, spec *tranca.Spec, f fi
 		return nil, err
 	}
 	m := newBox(b, e, pl)
-	if err := b.start(ctx, m, &cu); err != nil {
+	err = b.start(ctx, m, &cu)
+	if errors.Is(err, errAbandoned) {
+		cu.Release() // until the engine is done with it
+		b.live.Add(1)
+		go m.abandon()
+		return nil, context.Cause(ctx)
+	}
+	if err != nil {
 		return nil, b.explainBoot(ctx, e, pl, err)
 	}
 	m.enforcement = b.statement(e, pl)
@@ -119,16 +126,21 @@ func (b *Backend) addSpace(e *engine, pl *plan) error {
 // is as it was asked for. Until then no code is in it.
 func (b *Backend) start(ctx context.Context, m *box, cu *cleanup.Stack) error {
 	e, pl := m.engine, m.plan
-	name := "tranca-" + string(pl.id)
+	recursive(e, &pl.config)
+	go m.create(context.WithoutCancel(ctx))
+	select {
+	case <-m.created:
+	case <-ctx.Done():
+		return errAbandoned
+	}
 	cu.Add(func() { _ = m.outside.close() }) // after what is added next
 	// Whether or not the engine got as far as to say so, it may have made it.
-	cu.Add(func() { _ = m.removeAll(name) })
-	recursive(e, &pl.config)
-	id, warnings, err := e.Create(ctx, name, &pl.config)
-	if err != nil {
-		return err
+	cu.Add(func() { _ = m.removeAll(m.name()) })
+	if m.createErr != nil {
+		return m.createErr
 	}
-	m.id, m.warnings = id, warnings
+	id := m.id
+	var err error
 	checked := make(chan error, 1)
 	go func() {
 		if pl.unread {
@@ -159,6 +171,31 @@ func (b *Backend) start(ctx context.Context, m *box, cu *cleanup.Stack) error {
 	}
 	m.outside.settle()
 	return nil
+}
+
+// errAbandoned says that the caller has gone while the engine was making the
+// container. The engine may go on with it, whoever listens.
+var errAbandoned = errors.New("the caller has gone while the container was made")
+
+func (m *box) name() string { return "tranca-" + string(m.plan.id) }
+
+// create asks the engine for the container, to the end: a request that is
+// broken off may still make one, after it was looked for in vain.
+func (m *box) create(ctx context.Context) {
+	defer close(m.created)
+	ctx, cancel := context.WithTimeout(ctx, createTime)
+	defer cancel()
+	m.id, m.warnings, m.createErr = m.engine.Create(ctx, m.name(), &m.plan.config)
+}
+
+// abandon takes down what the engine makes for a caller that has gone.
+func (m *box) abandon() {
+	defer m.backend.live.Done()
+	<-m.created
+	_ = m.removeAll(m.name()) // what is left, the next start removes
+	if m.plan.stage != nil {
+		_ = m.plan.stage.giveBack()
+	}
 }
 
 // converse sends the boot message and reads the answer, which is one line.

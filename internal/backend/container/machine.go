@@ -30,8 +30,10 @@ type box struct {
 	backend     *Backend
 	engine      *engine
 	plan        *plan
+	created     chan struct{} // closed when the engine has answered; the next three hold then
 	id          string
 	warnings    []string
+	createErr   error
 	stream      *docker.Stream
 	outside     *outside // what this host sees of it
 	limits      tranca.Limits
@@ -64,6 +66,7 @@ func newBox(b *Backend, e *engine, pl *plan) *box {
 		backend: b, engine: e, plan: pl, limits: pl.policy.Limits,
 		limit: make(chan tranca.Reason, 1), hit: map[tranca.LimitHit]bool{},
 		begun: make(chan struct{}), closing: make(chan struct{}), done: make(chan struct{}),
+		created: make(chan struct{}),
 	}
 }
 

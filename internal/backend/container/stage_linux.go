@@ -209,7 +209,8 @@ func (s *stage) settled() error {
 }
 
 // dropStaged unmounts what is at a place of a stage and removes the place. It
-// never removes what is in it: that is somebody's, if it is still mounted.
+// never removes a file in it: that is somebody's, if it is still mounted. Empty
+// folders are those that an engine makes where it finds no source of a mount.
 func dropStaged(at string) error {
 	for {
 		err := unix.Unmount(at, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
@@ -218,6 +219,12 @@ func dropStaged(at string) error {
 		}
 		if err != nil {
 			return fmt.Errorf("stage: %w", &os.PathError{Op: "umount", Path: at, Err: err})
+		}
+	}
+	entries, _ := os.ReadDir(at) // none in a file
+	for _, e := range entries {
+		if e.IsDir() {
+			_ = os.Remove(filepath.Join(at, e.Name())) // or the next one fails, and says so
 		}
 	}
 	return os.Remove(at)

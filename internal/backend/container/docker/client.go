@@ -24,8 +24,9 @@ const (
 	maxMessage = 1024
 	// dialTimeout bounds a connection to a local socket.
 	dialTimeout = 5 * time.Second
-	// idleConnections are kept for the next call.
+	// idleConnections are kept for the next call, for idleTime.
 	idleConnections = 4
+	idleTime        = 2 * time.Second
 )
 
 // Client speaks to one engine. Safe for concurrent use.
@@ -45,6 +46,7 @@ func New(socket string) *Client {
 		DialContext:         func(ctx context.Context, _, _ string) (net.Conn, error) { return c.dial(ctx) },
 		DisableCompression:  true,
 		MaxIdleConnsPerHost: idleConnections,
+		IdleConnTimeout:     idleTime,
 	}}
 	return c
 }
