@@ -170,7 +170,10 @@ func (b *Backend) start(ctx context.Context, m *box, cu *cleanup.Stack) error {
 		return outside
 	}
 	m.outside.settle()
-	return nil
+	if pl.stage == nil {
+		return nil
+	}
+	return pl.stage.settled() // the container has its own mounts now
 }
 
 // errAbandoned says that the caller has gone while the engine was making the

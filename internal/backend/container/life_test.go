@@ -98,6 +98,32 @@ func TestASupervisorIsKilled(t *testing.T) {
 	}
 }
 
+// What was mounted for a sandbox is out of the host's sight while it lives.
+func TestNothingIsMountedWhileASandboxLives(t *testing.T) {
+	o, _ := docker.options(t)
+	imageSpec{}.load(t, &o)
+	b := open(t, o)
+	t.Cleanup(func() { b.Close(context.Background()) })
+	dir := project(t)
+	spec := tranca.Spec{ID: tranca.NewID(), Policy: testPolicy(mounting(tranca.Mount{Source: dir, Target: "/m"}))}
+	sb, err := b.Create(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mounts, err := os.ReadFile("/proc/self/mounts")
+	stages, _ := filepath.Glob("/run/tranca/container-*" + string(spec.ID))
+	if err != nil || strings.Contains(string(mounts), string(spec.ID)) || len(stages) > 0 {
+		t.Errorf("%v, %v\n%s", stages, err, mounts)
+	}
+	if out, _ := run(t, sb, "/bin/probe", "read=/m/a", "write=/work/x", "write=/tmp/x"); out != "\"text\" <nil>\n<nil>\n<nil>\n" {
+		t.Errorf("it says %q", out)
+	}
+	if err := sb.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	nothingLeft(t, o, spec.ID)
+}
+
 // Somebody removes the container in the middle of a run.
 func TestAContainerIsTakenAway(t *testing.T) {
 	o, _ := docker.options(t)
