@@ -99,7 +99,7 @@ func enlarge(conn io.ReadWriteCloser) {
 		return
 	}
 	_ = raw.Control(func(fd uintptr) {
-		_ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_SNDBUF, Window)
+		_ = setSendBuffer(fd, Window)
 	})
 }
 

@@ -196,6 +196,14 @@ func TestLoadImage(t *testing.T) {
 	}
 }
 
+func TestStats(t *testing.T) {
+	c := serve(t, answer(200, `{"cpu_stats":{"cpu_usage":{"total_usage":1500000}},"memory_stats":{"usage":4096},"pids_stats":{"current":7}}`))
+	s, err := c.Stats(t.Context(), "abc")
+	if err != nil || s.CPUTime() != 1500*time.Microsecond || s.Memory.Usage != 4096 || s.Tasks.Current != 7 {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
+
 func TestOlder(t *testing.T) {
 	for _, c := range []struct {
 		a, b string
