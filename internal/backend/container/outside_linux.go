@@ -30,6 +30,7 @@ type outside struct {
 	pidfd  int // the same; -1 for none
 	view   *cgroup.View
 	own    int64 // memory that the agent holds after its boot
+	tasks  int64 // and its threads
 	latest sample
 	oom    bool
 	used   bool // something was begun
@@ -154,8 +155,9 @@ func (o *outside) process() seen {
 func (o *outside) settle() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.tasks = agentTasks
 	if s, err := o.view.Stats(); err == nil {
-		o.own = s.Memory
+		o.own, o.tasks = s.Memory, max(s.Processes, agentTasks)
 	}
 }
 
@@ -189,7 +191,7 @@ func (o *outside) stats() (sample, error) {
 	out := sample{
 		usage:     tranca.Usage{CPU: -1, MemoryPeak: -1, ProcessesPeak: -1},
 		countsCPU: cpu, cpuSpent: s.CPUSpent, oomKills: s.OOMKills, refused: s.Refused,
-		processes: max(s.Processes-agentTasks, 0),
+		processes: max(s.Processes-o.tasks, 0),
 	}
 	if o.guest {
 		tasks, out.refused = false, 0 // a process of the code's is none of this host's
@@ -204,7 +206,7 @@ func (o *outside) stats() (sample, error) {
 		out.usage.MemoryPeak = max(s.MemoryPeak-o.own, 0)
 	}
 	if tasks {
-		out.usage.ProcessesPeak = max(s.ProcessesPeak-agentTasks, 0)
+		out.usage.ProcessesPeak = max(s.ProcessesPeak-o.tasks, 0)
 	}
 	o.latest = out
 	o.oom = o.oom || out.oomKills > 0
