@@ -74,7 +74,8 @@ func asOwner(t *testing.T, socket string) bool {
 	binary := copyBinary(t, dir)
 	cmd := exec.Command(binary, "-test.v", "-test.timeout=9m", "-test.run=^"+strings.ReplaceAll(t.Name(), "/", "$/^")+"$")
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "HOME="+dir, "TMPDIR="+dir, "USER="+u.Username, "XDG_RUNTIME_DIR=", "XDG_CACHE_HOME=")
+	cmd.Env = append(os.Environ(), "HOME="+dir, "TMPDIR="+dir, "USER="+u.Username, "XDG_RUNTIME_DIR=", "XDG_CACHE_HOME=",
+		"TRANCA_REQUIRE_LOG=") // this process has noted what it asked for
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: st.Uid, Gid: st.Gid}}
 	out, err := cmd.CombinedOutput()
 	if err != nil {

@@ -92,7 +92,7 @@ func (m *box) checkGroups() error {
 		if !m.plan.policy.Waives(item) {
 			problems = append(problems, tranca.Problem{
 				Item: item, Asked: asked, Missing: missing, Waivable: true,
-				Mend: "let the engine use the control group's controller (docs/ADMIN.md), or waive it: waive: [" + string(item) + "]",
+				Mend: "let the engine use the control group's controller (delegated by systemd, or on the kernel's command line), or waive it: waive: [" + string(item) + "]",
 			})
 		}
 	}

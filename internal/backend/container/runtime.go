@@ -76,7 +76,7 @@ func (b *Backend) try(ctx context.Context, e *engine, runtime string) (finding, 
 		return finding{}, refusal(tranca.Problem{
 			Item: tranca.ItemIsolation, Asked: "the runtime " + quote(runtime),
 			Missing: e.Name + " has none of that name; it has " + b.facts(e)["runtimes"],
-			Mend:    "add it to the engine's configuration (docs/ADMIN.md), or leave `runtime` out",
+			Mend:    "add it to the engine's configuration (Docker: runtimes in daemon.json; Podman: engine.runtimes in containers.conf), or leave `runtime` out",
 		})
 	}
 	_, err := b.look(ctx, e, runtime, hostKernel)
