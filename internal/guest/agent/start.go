@@ -112,14 +112,20 @@ func (a *agent) start(c *wire.Call) error {
 	if err != nil {
 		return err
 	}
-	defer a.release(threaded)
+	// The place is free before anybody hears of the end, and who hears of it may
+	// start the next one.
+	ended := sync.OnceFunc(a.release)
+	defer ended()
+	if threaded {
+		defer a.releaseThreads()
+	}
 	p, files, err := a.launch(&req, threaded)
 	if err != nil {
 		return err
 	}
 	defer files.close()
 	a.enter(p)
-	return a.follow(c, p, files)
+	return a.follow(c, p, files, ended)
 }
 
 // reserve takes a place for one more program, and one for the threads that
@@ -137,13 +143,16 @@ func (a *agent) reserve() (threaded bool, err error) {
 	return threaded, nil
 }
 
-func (a *agent) release(threaded bool) {
+func (a *agent) release() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.running--
-	if threaded {
-		a.threaded--
-	}
+}
+
+func (a *agent) releaseThreads() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.threaded--
 }
 
 func (a *agent) enter(p *proc) {
@@ -287,8 +296,8 @@ func mergeEnv(base []string, add map[string]string, dir string) []string {
 	return env
 }
 
-// follow tells the program's events until its end.
-func (a *agent) follow(c *wire.Call, p *proc, files *pipes) error {
+// follow tells the program's events until its end, and calls ended at that.
+func (a *agent) follow(c *wire.Call, p *proc, files *pipes, ended func()) error {
 	ctx := context.Background()
 	first := message.StartResponse{Event: message.ProcessEvent{Start: &message.StartEvent{PID: uint32(p.child.PID())}}}
 	// Whoever isn't there to hear it has reset the call, which is seen below.
@@ -301,6 +310,7 @@ func (a *agent) follow(c *wire.Call, p *proc, files *pipes) error {
 	}
 	status, err := a.await(c, p)
 	a.leave(p)
+	ended()
 	p.endInput()
 	finishOutput(c, files, &pumping)
 	if err == nil {
