@@ -1,6 +1,6 @@
 module example.com/answer
 
-go 1.26.0
+go 1.26.3
 
 require tranca v0.0.0
 
