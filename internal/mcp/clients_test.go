@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"tranca"
 	"tranca/internal/app"
 	"tranca/internal/cli"
 	"tranca/internal/policy"
@@ -41,10 +42,29 @@ func installed(t *testing.T, part, name string) string {
 	return path
 }
 
+// home returns a folder for a server's user, whose policy is the default but
+// for the floor: what is tested here is the same above every backend, and the
+// process backend starts soonest.
+func home(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	folder := filepath.Join(dir, ".config", "tranca")
+	err := os.MkdirAll(folder, 0o700)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(folder, "policy.yaml"), []byte("version: 1\nfloor: process\n"), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
 // needProcess asks for a host on which the process backend holds all that the
-// default policy needs.
+// policy of home needs.
 func needProcess(t *testing.T) {
 	t.Helper()
+	asked := policy.Default()
+	asked.Floor = tranca.LevelProcess
 	missing := "the process backend is not in this build"
 	for _, p := range app.World().Probe(t.Context()) {
 		switch {
@@ -53,7 +73,7 @@ func needProcess(t *testing.T) {
 			missing = p.Err.Error()
 		default:
 			missing = ""
-			for _, problem := range policy.Check(policy.Default(), p.Report) {
+			for _, problem := range policy.Check(asked, p.Report) {
 				missing = string(problem.Item) + ": " + problem.Missing
 			}
 		}
@@ -67,7 +87,7 @@ func client(t *testing.T, name string, args ...string) (stdout, stderr string) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Env = append(os.Environ(), serveVariable+"=1", "HOME="+t.TempDir())
+	cmd.Env = append(os.Environ(), serveVariable+"=1", "HOME="+home(t), "XDG_CONFIG_HOME=")
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := cmd.Run(); err != nil {

@@ -25,11 +25,11 @@ type peer struct {
 	progress []*mcp.ProgressNotificationParams
 }
 
-// dial starts `tranca mcp` with a policy file, or with the defaults.
+// dial starts `tranca mcp` with a policy file, or with that of home.
 func dial(t *testing.T, policyText string) *peer {
 	t.Helper()
 	needProcess(t)
-	home := t.TempDir()
+	home := home(t)
 	args := []string{"mcp"}
 	if policyText != "" {
 		path := filepath.Join(home, "policy.yaml")
