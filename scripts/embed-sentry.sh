@@ -10,8 +10,9 @@ binary=$1 name=$2
 digest=$(sha256sum "$binary" | cut -d' ' -f1)
 if [ "$(cat "$name.sha256" 2>/dev/null)" != "$digest" ] || [ ! -s "$name.gz" ]; then
 	rm -f "$name.sha256" # it vouches for the other, so it goes first and comes last
-	gzip -9nc "$binary" >"$name.part"
-	mv "$name.part" "$name.gz"
+	# Made elsewhere: a build beside this one embeds whatever it finds there.
+	gzip -9nc "$binary" >"$binary.gz.$$"
+	mv "$binary.gz.$$" "$name.gz"
 	echo "$digest" >"$name.sha256"
 fi
 if [[ $name == *-$(go env GOHOSTARCH) ]] && ! cmp -s "$binary" bin/tranca-sentry; then
