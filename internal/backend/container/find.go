@@ -8,9 +8,11 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"time"
 
 	"tranca"
+	"tranca/internal/advisory"
 	"tranca/internal/backend/container/docker"
 )
 
@@ -105,6 +107,11 @@ type engine struct {
 	info docker.Info
 	// parts are the versions of the engine's programs, as far as it tells them.
 	parts docker.Version
+
+	mu sync.Mutex
+	// logs are the changelogs of the engine's programs, by component; see
+	// [engine.changelog].
+	logs map[string]advisory.Changelog
 }
 
 func (e *engine) podman() bool   { return e.Name == "Podman" }

@@ -56,7 +56,7 @@ func spoken(text string) string {
 func (e *engine) advisories(runtime string) []tranca.Advisory {
 	var all []tranca.Advisory
 	for _, p := range e.partsOf(runtime) {
-		found, err := advisory.Known(p.component, p.version, changelog(p))
+		found, err := advisory.Known(p.component, p.version, e.changelog(p))
 		if err == nil {
 			all = append(all, found...)
 		}
@@ -73,9 +73,26 @@ func (e *engine) versions(runtime string) string {
 	return strings.Join(all, ", ")
 }
 
-// changelog is what the distribution of this host says of a part. An engine in
-// a virtual machine has another version, and so is told apart.
-func changelog(p part) advisory.Changelog {
+// changelog is what the distribution of this host says of a part. It is read
+// once, as the engine was asked once for the versions: a report is made for
+// each sandbox.
+func (e *engine) changelog(p part) advisory.Changelog {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if log, known := e.logs[p.component]; known {
+		return log
+	}
+	if e.logs == nil {
+		e.logs = map[string]advisory.Changelog{}
+	}
+	log := readChangelog(p)
+	e.logs[p.component] = log
+	return log
+}
+
+// readChangelog reads it, where this host has the program. An engine in a
+// virtual machine has another version, and so is told apart.
+func readChangelog(p part) advisory.Changelog {
 	for _, folder := range folders {
 		path := filepath.Join(folder, p.program)
 		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"tranca/internal/advisory"
 	"tranca/internal/backend/container/docker"
 )
 
@@ -43,6 +44,26 @@ func TestPartsOf(t *testing.T) {
 		}
 		if c.hole == "" && len(ids) > 0 || c.hole != "" && !strings.Contains(strings.Join(ids, " "), c.hole) {
 			t.Errorf("%s by %q: %v", c.e.Name, c.runtime, ids)
+		}
+	}
+}
+
+// TestAChangelogIsReadOnce holds that what was read of a part's changelog
+// stands in for the file from then on.
+func TestAChangelogIsReadOnce(t *testing.T) {
+	e := &engine{Engine: docker.Engine{Name: "Podman", Version: "4.3.1"}}
+	e.advisories("")
+	if _, known := e.logs[advisory.Podman]; !known {
+		t.Fatalf("kept: %v", e.logs)
+	}
+	log, err := advisory.ReadChangelog("podman", strings.NewReader("podman (4.3.1+ds1-8) unstable; urgency=high\n\n  * Mend CVE-2026-55686\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.logs[advisory.Podman] = log
+	for _, a := range e.advisories("") {
+		if a.ID == "CVE-2026-55686" && a.Patched != "changelog of the Debian package podman" {
+			t.Errorf("%+v", a)
 		}
 	}
 }

@@ -198,11 +198,10 @@ func nanoCPUs(milli int64, host int) int64 {
 // withoutController leaves out what the engine can't hold and the operator
 // waived: some engines refuse the request otherwise.
 func (b *Backend) withoutController(e *engine, p *tranca.Policy, host *docker.HostConfig) {
-	r := b.reportOf(e)
-	if !r.Holds(tranca.ItemMemory) && p.Waives(tranca.ItemMemory) {
+	if !b.holds(e, tranca.ItemMemory) && p.Waives(tranca.ItemMemory) {
 		host.Memory, host.MemorySwap = 0, 0
 	}
-	if !r.Holds(tranca.ItemCPUs) && p.Waives(tranca.ItemCPUs) {
+	if !b.holds(e, tranca.ItemCPUs) && p.Waives(tranca.ItemCPUs) {
 		host.NanoCPUs = 0
 	}
 	if !e.boundsTasks() {

@@ -45,19 +45,33 @@ func (b *Backend) reportOf(e *engine) tranca.Report {
 
 // reportBy is the report for a runtime, with what a trial of it has shown.
 func (b *Backend) reportBy(e *engine, runtime string, f finding) tranca.Report {
-	r := b.reportOf(e)
-	r.Level = f.level
+	r := tranca.Report{
+		Backend: Name, Level: f.level, Guarantees: b.guaranteesBy(e, runtime, f), Facts: b.facts(e),
+		Advisories: e.advisories(runtime),
+	}
 	if runtime != "" {
 		r.Facts[tranca.FactRuntime] = runtime
-		r.Advisories = e.advisories(runtime)
 	}
 	if f.how != "" {
 		r.Facts["trial of the runtime"] = f.how
 	}
-	for i := range r.Guarantees {
-		r.Guarantees[i] = f.adjust(r.Guarantees[i], e.runtimeFor(runtime))
-	}
 	return r
+}
+
+// holds reports whether the engine guarantees an item, whatever the runtime.
+func (b *Backend) holds(e *engine, item tranca.Item) bool {
+	r := tranca.Report{Guarantees: b.guarantees(e)}
+	return r.Holds(item)
+}
+
+// guaranteesBy are the guarantees by a runtime, with what a trial of it has
+// shown.
+func (b *Backend) guaranteesBy(e *engine, runtime string, f finding) []tranca.Guarantee {
+	all := b.guarantees(e)
+	for i := range all {
+		all[i] = f.adjust(all[i], e.runtimeFor(runtime))
+	}
+	return all
 }
 
 // adjust says of a guarantee what is other by a runtime with a kernel of its
@@ -233,7 +247,7 @@ func (b *Backend) facts(e *engine) map[string]string {
 // accepts refuses what the engine can't enforce and the operator did not waive.
 // An engine of ours has checked that before; a boundary does not rely on it.
 func (b *Backend) accepts(e *engine, p *tranca.Policy, f finding) error {
-	r := b.reportBy(e, p.Runtime, f)
+	r := tranca.Report{Guarantees: b.guaranteesBy(e, p.Runtime, f)}
 	var problems []tranca.Problem
 	for _, item := range tranca.Items() {
 		if g := r.Find(item); !g.Held && !p.Waives(item) && needs(item, p) {
@@ -270,7 +284,7 @@ func needs(item tranca.Item, p *tranca.Policy) bool {
 
 // statement says how each item of the policy is enforced in this sandbox.
 func (b *Backend) statement(e *engine, pl *plan) []tranca.Enforcement {
-	r := b.reportBy(e, pl.policy.Runtime, pl.finding)
+	r := tranca.Report{Guarantees: b.guaranteesBy(e, pl.policy.Runtime, pl.finding)}
 	var out []tranca.Enforcement
 	for _, item := range tranca.Items() {
 		g := r.Find(item)

@@ -85,11 +85,10 @@ func (b *Backend) rlimits(e *engine, p *tranca.Policy) []bootspec.Rlimit {
 	add(rlimitOpenFiles, uint64(p.Limits.OpenFiles), uint64(p.Limits.OpenFiles))
 	// What the engine has no control group for, limits of each process stand
 	// in for.
-	r := b.reportOf(e)
-	if !r.Holds(tranca.ItemMemory) {
+	if !b.holds(e, tranca.ItemMemory) {
 		add(rlimitMemory, uint64(p.Limits.Memory), uint64(p.Limits.Memory))
 	}
-	if !r.Holds(tranca.ItemCPUTime) {
+	if !b.holds(e, tranca.ItemCPUTime) {
 		seconds := uint64((p.Limits.CPUTime + time.Second - 1) / time.Second)
 		add(rlimitCPU, seconds, seconds+1) // SIGXCPU tells why; SIGKILL if ignored
 	}

@@ -23,7 +23,6 @@ const (
 // can.
 func (b *Backend) chooseUser(e *engine, spec *tranca.Spec) (codeUser, *stage, error) {
 	p := &spec.Policy
-	r := b.reportOf(e)
 	if b.stages(e) {
 		st, err := b.host.newStage(b.owner, spec.ID)
 		if err != nil {
@@ -37,7 +36,7 @@ func (b *Backend) chooseUser(e *engine, spec *tranca.Spec) (codeUser, *stage, er
 		u, err := b.mountUser(e, p)
 		return u, nil, err
 	}
-	if !r.Holds(tranca.ItemUser) {
+	if !b.holds(e, tranca.ItemUser) {
 		return codeUser{uid: p.User.UID, gid: p.User.GID}, nil, nil
 	}
 	id := uint32(mappedFirst + rand.IntN(mappedCount))
