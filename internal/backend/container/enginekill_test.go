@@ -22,18 +22,21 @@ type ownDocker struct {
 	t      *testing.T
 	dir    string
 	socket string
-	cmd    *exec.Cmd
+	// containerd is the socket of the one that scripts/engines.sh has started
+	// for its Docker, beside it.
+	containerd string
+	cmd        *exec.Cmd
 }
 
 func startOwnDocker(t *testing.T) *ownDocker {
 	t.Helper()
-	require.Engine(t, "docker")
+	beside := require.Engine(t, "docker")
 	program := require.Program(t, "dockerd")
 	dir, err := os.MkdirTemp("/var/tmp", "engine-")
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &ownDocker{t: t, dir: dir, socket: dir + "/docker.sock"}
+	d := &ownDocker{t: t, dir: dir, socket: dir + "/docker.sock", containerd: filepath.Join(filepath.Dir(beside), "containerd.sock")}
 	t.Cleanup(d.end)
 	d.start(program)
 	return d
@@ -52,7 +55,7 @@ func (d *ownDocker) start(program string) {
 	defer log.Close()
 	d.cmd = exec.Command(program, "--config-file", config, "--data-root", d.dir+"/data", "--exec-root", d.dir+"/run",
 		"--pidfile", d.dir+"/pid", "--host", "unix://"+d.socket, "--cgroup-parent", "tranca-test-killed",
-		"--containerd", "/run/tranca-test-engines/containerd.sock", "--containerd-namespace", "killed", "--containerd-plugins-namespace", "killed-plugins")
+		"--containerd", d.containerd, "--containerd-namespace", "killed", "--containerd-plugins-namespace", "killed-plugins")
 	d.cmd.Stdout, d.cmd.Stderr = log, log
 	if err := d.cmd.Start(); err != nil {
 		d.t.Fatal(err)
@@ -105,15 +108,7 @@ func TestTheEngineIsKilled(t *testing.T) {
 	o := container.Options{Engine: "unix://" + d.socket, CacheFolder: t.TempDir()}
 	imageSpec{}.load(t, &o)
 	b := open(t, o)
-	spec := tranca.Spec{ID: tranca.NewID(), Policy: testPolicy()}
-	sb, err := b.Create(t.Context(), spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := sb.Start(t.Context(), tranca.Command{Args: []string{"/bin/probe", "sleep=10m"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	id, sb, p := createSleeper(t, b)
 	d.kill()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -130,8 +125,8 @@ func TestTheEngineIsKilled(t *testing.T) {
 	if err := b.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	nothingLeft(t, o, spec.ID)
-	if _, err := client(t, o).Inspect(t.Context(), "tranca-"+string(spec.ID)); !errors.Is(err, tranca.ErrNotFound) {
+	nothingLeft(t, o, id)
+	if _, err := client(t, o).Inspect(t.Context(), "tranca-"+string(id)); !errors.Is(err, tranca.ErrNotFound) {
 		t.Errorf("the container: %v", err)
 	}
 }
