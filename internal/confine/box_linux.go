@@ -438,15 +438,3 @@ func (b *Box) destroy() error {
 	}
 	return errors.Join(errs...)
 }
-
-// AwaitAll waits for the sandboxes of a backend.
-func AwaitAll(ctx context.Context, live *sync.WaitGroup, name string) error {
-	done := make(chan struct{})
-	go func() { live.Wait(); close(done) }()
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("sandboxes of backend %s are still open: %w", name, context.Cause(ctx))
-	}
-}

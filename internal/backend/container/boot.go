@@ -57,7 +57,7 @@ func (b *Backend) bootBy(ctx context.Context, e *engine, spec *tranca.Spec, f fi
 	err = b.start(ctx, m, &cu)
 	if errors.Is(err, errAbandoned) {
 		cu.Release() // until the engine is done with it
-		b.live.Add(1)
+		b.life.Stay()
 		go m.abandon()
 		return nil, context.Cause(ctx)
 	}
@@ -193,7 +193,7 @@ func (m *box) create(ctx context.Context) {
 
 // abandon takes down what the engine makes for a caller that has gone.
 func (m *box) abandon() {
-	defer m.backend.live.Done()
+	defer m.backend.life.Leave()
 	<-m.created
 	_ = m.removeAll(m.name()) // what is left, the next start removes
 	if m.plan.stage != nil {

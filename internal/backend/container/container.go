@@ -10,6 +10,7 @@ import (
 
 	"tranca"
 	"tranca/internal/guest/host"
+	"tranca/internal/machine"
 )
 
 // Name is the backend's name in policies and flags.
@@ -39,13 +40,13 @@ type Backend struct {
 
 	loading sync.Mutex // held while an image is given to the engine
 
+	life machine.Lifetime
+
 	mu     sync.Mutex
 	engine *engine // nil until one was found
 	files  files
 	found  map[string]finding // by runtime
 	swept  error              // what went wrong with the sweep
-	closed bool
-	live   sync.WaitGroup
 }
 
 var (
@@ -80,11 +81,13 @@ func (b *Backend) Level() tranca.Level { return tranca.LevelContainer }
 // ready finds the engine, puts the files in place that containers see, and
 // sweeps what dead processes left: all of it once.
 func (b *Backend) ready(ctx context.Context) (*engine, error) {
+	// Not each caller has entered.
+	if err := b.life.Enter(Name); err != nil {
+		return nil, err
+	}
+	defer b.life.Leave()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.closed {
-		return nil, fmt.Errorf("%w: backend container", tranca.ErrClosed)
-	}
 	if b.engine != nil {
 		return b.engine, nil
 	}
@@ -104,9 +107,9 @@ func (b *Backend) ready(ctx context.Context) (*engine, error) {
 	}
 	b.engine = e
 	// Beside the making of the first sandbox, which it has nothing to do with.
-	b.live.Add(1)
+	b.life.Stay()
 	go func() {
-		defer b.live.Done()
+		defer b.life.Leave()
 		if err := b.sweep(context.Background(), e); err != nil {
 			// Somebody else's leftovers are no reason not to run.
 			b.mu.Lock()
@@ -125,15 +128,15 @@ func (b *Backend) Attach(_ context.Context, id tranca.ID) (tranca.Sandbox, error
 
 // Create makes a sandbox. See [tranca.Backend].
 func (b *Backend) Create(ctx context.Context, spec tranca.Spec) (tranca.Sandbox, error) {
-	if err := b.enter(); err != nil {
+	if err := b.life.Enter(Name); err != nil {
 		return nil, err
 	}
 	box, err := b.boot(ctx, &spec)
 	if err != nil {
-		b.live.Done()
+		b.life.Leave()
 		return nil, err
 	}
-	box.closedHook = b.live.Done
+	box.closedHook = b.life.Leave
 	sb, err := host.New(box, spec)
 	if err != nil {
 		return nil, errors.Join(err, box.Close(context.WithoutCancel(ctx)))
@@ -141,38 +144,16 @@ func (b *Backend) Create(ctx context.Context, spec tranca.Spec) (tranca.Sandbox,
 	return sb, nil
 }
 
-func (b *Backend) enter() error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.closed {
-		return fmt.Errorf("%w: backend container", tranca.ErrClosed)
-	}
-	b.live.Add(1)
-	return nil
-}
-
 // Close waits for the sandboxes to be closed by their owners, and frees what
 // the backend holds. If ctx ends first, it frees nothing and returns the
 // context's error.
 func (b *Backend) Close(ctx context.Context) error {
-	b.mu.Lock()
-	closed := b.closed
-	b.closed = true
-	b.mu.Unlock()
-	if closed {
-		return nil
-	}
-	done := make(chan struct{})
-	go func() { b.live.Wait(); close(done) }()
-	select {
-	case <-done:
-	case <-ctx.Done():
-		return fmt.Errorf("sandboxes of backend container are still open: %w", context.Cause(ctx))
-	}
-	if b.engine != nil {
-		b.engine.Close()
-	}
-	return b.host.close()
+	return b.life.Close(ctx, Name, func() error {
+		if b.engine != nil {
+			b.engine.Close()
+		}
+		return b.host.close()
+	})
 }
 
 // The times that an engine gets.

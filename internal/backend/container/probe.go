@@ -15,10 +15,10 @@ func (b *Backend) Probe(ctx context.Context) (tranca.Report, error) {
 
 // ProbeRuntime makes a trial sandbox by a runtime. See [tranca.RuntimeProber].
 func (b *Backend) ProbeRuntime(ctx context.Context, name string) (tranca.Report, error) {
-	if err := b.enter(); err != nil {
+	if err := b.life.Enter(Name); err != nil {
 		return tranca.Report{}, err
 	}
-	defer b.live.Done()
+	defer b.life.Leave()
 	e, err := b.ready(ctx)
 	if err != nil {
 		return unusable(err), err

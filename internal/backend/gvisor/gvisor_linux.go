@@ -12,6 +12,7 @@ import (
 	"tranca/internal/confine"
 	"tranca/internal/guest/host"
 	"tranca/internal/linux/seccomp"
+	"tranca/internal/machine"
 )
 
 // Name is the backend's name in policies and flags.
@@ -54,10 +55,10 @@ type Backend struct {
 	shelf *confine.Shelf
 	tree  confine.HostTree
 
+	life machine.Lifetime
+
 	mu      sync.Mutex
-	filter  []byte // the code's, once it is compiled
-	closed  bool
-	live    sync.WaitGroup
+	filter  []byte    // the code's, once it is compiled
 	trial   sync.Once // of a platform that has to be tried
 	refused error     // what the trial said
 }
@@ -117,12 +118,12 @@ func (b *Backend) Attach(_ context.Context, id tranca.ID) (tranca.Sandbox, error
 
 // Create makes a sandbox. See [tranca.Backend].
 func (b *Backend) Create(ctx context.Context, spec tranca.Spec) (tranca.Sandbox, error) {
-	if err := b.enter(); err != nil {
+	if err := b.life.Enter(Name); err != nil {
 		return nil, err
 	}
 	m, err := b.create(ctx, &spec)
 	if err != nil {
-		b.live.Done()
+		b.life.Leave()
 		return nil, err
 	}
 	sb, err := host.New(m, spec)
@@ -143,18 +144,8 @@ func (b *Backend) create(ctx context.Context, spec *tranca.Spec) (*box, error) {
 	groups := b.groupsOf(&spec.Policy)
 	return b.boot(ctx, spec, func() {
 		b.shelf.MakeAhead(groups)
-		b.live.Done()
+		b.life.Leave()
 	})
-}
-
-func (b *Backend) enter() error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.closed {
-		return fmt.Errorf("%w: backend %s", tranca.ErrClosed, Name)
-	}
-	b.live.Add(1)
-	return nil
 }
 
 // codeFilter compiles the code's seccomp program once. Unix sockets are the
@@ -176,16 +167,8 @@ func (b *Backend) codeFilter() ([]byte, error) {
 // the backend holds. If ctx ends first, it frees nothing and returns the
 // context's error.
 func (b *Backend) Close(ctx context.Context) error {
-	b.mu.Lock()
-	if b.closed {
-		b.mu.Unlock()
-		return nil
-	}
-	b.closed = true
-	b.mu.Unlock()
-	if err := confine.AwaitAll(ctx, &b.live, Name); err != nil {
-		return err
-	}
-	b.spawner.Close()
-	return errors.Join(b.shelf.Clear(), b.agent.Close(), b.sentry.Close(), b.host.Close())
+	return b.life.Close(ctx, Name, func() error {
+		b.spawner.Close()
+		return errors.Join(b.shelf.Clear(), b.agent.Close(), b.sentry.Close(), b.host.Close())
+	})
 }

@@ -17,10 +17,10 @@ const trialTime = 10 * time.Second
 // Probe boots a trial sandbox and reads back what the host's control groups
 // did. See [tranca.Backend].
 func (b *Backend) Probe(ctx context.Context) (tranca.Report, error) {
-	if err := b.enter(); err != nil {
+	if err := b.life.Enter(Name); err != nil {
 		return tranca.Report{}, err
 	}
-	defer b.live.Done()
+	defer b.life.Leave()
 	return b.report, b.tryOnce(ctx)
 }
 

@@ -11,6 +11,7 @@ import (
 	"tranca/internal/confine"
 	"tranca/internal/guest/host"
 	"tranca/internal/linux/seccomp"
+	"tranca/internal/machine"
 )
 
 // Name is the backend's name in policies and flags.
@@ -34,8 +35,8 @@ type Backend struct {
 
 	mu      sync.Mutex
 	filters map[seccomp.Profile][]byte
-	closed  bool
-	live    sync.WaitGroup
+
+	life machine.Lifetime
 }
 
 var _ tranca.Backend = (*Backend)(nil)
@@ -86,20 +87,20 @@ func (b *Backend) Attach(_ context.Context, id tranca.ID) (tranca.Sandbox, error
 
 // Create makes a sandbox. See [tranca.Backend].
 func (b *Backend) Create(ctx context.Context, spec tranca.Spec) (tranca.Sandbox, error) {
-	if err := b.enter(); err != nil {
+	if err := b.life.Enter(Name); err != nil {
 		return nil, err
 	}
 	if err := b.accepts(&spec.Policy); err != nil {
-		b.live.Done()
+		b.life.Leave()
 		return nil, err
 	}
 	groups := b.host.GroupLimits(spec.Policy.Limits)
 	box, err := b.boot(ctx, &spec, func() {
 		b.shelf.MakeAhead(groups)
-		b.live.Done()
+		b.life.Leave()
 	})
 	if err != nil {
-		b.live.Done()
+		b.life.Leave()
 		return nil, err
 	}
 	sb, err := host.New(box, spec)
@@ -107,16 +108,6 @@ func (b *Backend) Create(ctx context.Context, spec tranca.Spec) (tranca.Sandbox,
 		return nil, errors.Join(err, box.Close(context.WithoutCancel(ctx)))
 	}
 	return sb, nil
-}
-
-func (b *Backend) enter() error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.closed {
-		return fmt.Errorf("%w: backend process", tranca.ErrClosed)
-	}
-	b.live.Add(1)
-	return nil
 }
 
 // accepts refuses what this host can't enforce and the operator did not waive.
@@ -146,16 +137,8 @@ func (b *Backend) filter(p seccomp.Profile) ([]byte, error) {
 // the backend holds. If ctx ends first, it frees nothing and returns the
 // context's error.
 func (b *Backend) Close(ctx context.Context) error {
-	b.mu.Lock()
-	if b.closed {
-		b.mu.Unlock()
-		return nil
-	}
-	b.closed = true
-	b.mu.Unlock()
-	if err := confine.AwaitAll(ctx, &b.live, Name); err != nil {
-		return err
-	}
-	b.spawner.Close()
-	return errors.Join(b.shelf.Clear(), b.image.Close(), b.host.Close())
+	return b.life.Close(ctx, Name, func() error {
+		b.spawner.Close()
+		return errors.Join(b.shelf.Clear(), b.image.Close(), b.host.Close())
+	})
 }

@@ -19,6 +19,7 @@ import (
 	"tranca/internal/guest/host"
 	"tranca/internal/linux/cleanup"
 	"tranca/internal/linux/forkexec"
+	"tranca/internal/machine"
 )
 
 // SubprocessName is the weaker rung's name in policies and flags.
@@ -38,10 +39,10 @@ type Subprocess struct {
 	root    bool
 	report  tranca.Report
 
-	mu     sync.Mutex
-	closed bool
-	swept  map[string]bool // temporary folders
-	live   sync.WaitGroup
+	life machine.Lifetime
+
+	mu    sync.Mutex
+	swept map[string]bool // temporary folders
 }
 
 var _ tranca.Backend = (*Subprocess)(nil)
@@ -119,10 +120,10 @@ func (s *Subprocess) Report() tranca.Report { return s.report }
 
 // Probe starts a trial.
 func (s *Subprocess) Probe(ctx context.Context) (tranca.Report, error) {
-	if err := s.enter(); err != nil {
+	if err := s.life.Enter(SubprocessName); err != nil {
 		return s.report, err
 	}
-	defer s.live.Done()
+	defer s.life.Leave()
 	trial, err := s.boot(ctx, trialPolicy())
 	if err != nil {
 		return s.report, err
@@ -131,27 +132,17 @@ func (s *Subprocess) Probe(ctx context.Context) (tranca.Report, error) {
 	return s.report, trial.Close(context.WithoutCancel(ctx))
 }
 
-func (s *Subprocess) enter() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return fmt.Errorf("%w: backend subprocess", tranca.ErrClosed)
-	}
-	s.live.Add(1)
-	return nil
-}
-
 // Create starts an agent in a folder of its own. See [tranca.Backend].
 func (s *Subprocess) Create(ctx context.Context, spec tranca.Spec) (tranca.Sandbox, error) {
-	if err := s.enter(); err != nil {
+	if err := s.life.Enter(SubprocessName); err != nil {
 		return nil, err
 	}
 	b, err := s.boot(ctx, &spec.Policy)
 	if err != nil {
-		s.live.Done()
+		s.life.Leave()
 		return nil, err
 	}
-	b.release = s.live.Done
+	b.release = s.life.Leave
 	sb, err := host.New(b, spec)
 	if err != nil {
 		return nil, errors.Join(err, b.Close(context.WithoutCancel(ctx)))
@@ -283,16 +274,8 @@ func (s *Subprocess) mapUser(_ context.Context, pid int) error {
 // Close waits for the sandboxes and frees what the backend holds. See
 // [Backend.Close].
 func (s *Subprocess) Close(ctx context.Context) error {
-	s.mu.Lock()
-	closed := s.closed
-	s.closed = true
-	s.mu.Unlock()
-	if closed {
-		return nil
-	}
-	if err := confine.AwaitAll(ctx, &s.live, SubprocessName); err != nil {
-		return err
-	}
-	s.spawner.Close()
-	return s.image.Close()
+	return s.life.Close(ctx, SubprocessName, func() error {
+		s.spawner.Close()
+		return s.image.Close()
+	})
 }
