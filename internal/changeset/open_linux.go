@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -29,23 +30,23 @@ func openSource(source string) (int, error) {
 	return fd, nil
 }
 
+// mostTries bounds how often one open is tried: for about a second.
+const mostTries = 44
+
 // openInside opens a path below a folder.
 func openInside(folder int, name string, flags int) (int, error) {
-	for {
-		fd, err := unix.Openat2(folder, name, &unix.OpenHow{
-			Flags:   uint64(flags) | unix.O_CLOEXEC | unix.O_NOFOLLOW,
-			Resolve: inside,
-		})
-		// The kernel asks for another try where it could not tell whether a
-		// rename meanwhile led out.
-		if err == unix.EINTR || err == unix.EAGAIN {
-			continue
-		}
-		if err != nil {
-			return -1, &os.PathError{Op: "open", Path: name, Err: err}
-		}
-		return fd, nil
+	how := unix.OpenHow{Flags: uint64(flags) | unix.O_CLOEXEC | unix.O_NOFOLLOW, Resolve: inside}
+	fd, err := unix.Openat2(folder, name, &how)
+	// EAGAIN says that something was renamed meanwhile, or that there is a lease
+	// of the file, whose holder is asked to give it up and may take its time.
+	for try := 1; try < mostTries && (err == unix.EINTR || err == unix.EAGAIN); try++ {
+		time.Sleep(time.Duration(try) * time.Millisecond)
+		fd, err = unix.Openat2(folder, name, &how)
 	}
+	if err != nil {
+		return -1, &os.PathError{Op: "open", Path: name, Err: err}
+	}
+	return fd, nil
 }
 
 const (

@@ -2,6 +2,7 @@ package changeset
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -95,4 +96,33 @@ func TestPutExchanged(t *testing.T) {
 			t.Errorf("%s is %q", name, got[name])
 		}
 	}
+}
+
+// TestLease holds a lease of a file, which delays everybody who opens it: for as
+// long as the kernel lets its holder take. An open waits for it only so long.
+func TestLease(t *testing.T) {
+	dir, err := os.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	f, err := os.Create(filepath.Join(dir.Name(), "f"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_WRLCK); err != nil {
+		t.Fatal(err)
+	}
+	if fd, err := openInside(int(dir.Fd()), "f", fileFlags); !errors.Is(err, unix.EAGAIN) {
+		t.Errorf("descriptor %d, error %v", fd, err)
+	}
+	if _, err := unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_UNLCK); err != nil {
+		t.Fatal(err)
+	}
+	fd, err := openInside(int(dir.Fd()), "f", fileFlags)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unix.Close(fd)
 }
