@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -274,5 +275,48 @@ func TestUnpackingEndsWithItsContext(t *testing.T) {
 	cancel(why)
 	if err := u.layer(ctx, bytes.NewReader(layerOf(t, file("a"))), true); !errors.Is(err, why) {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestFolderMeanwhile opens a folder by a link that goes up, while files are
+// renamed elsewhere on the host: for each such rename the kernel may ask for
+// another try.
+func TestFolderMeanwhile(t *testing.T) {
+	dir, other := t.TempDir(), t.TempDir()
+	err := errors.Join(
+		os.MkdirAll(filepath.Join(dir, "a/b"), 0o755), os.MkdirAll(filepath.Join(dir, "usr/lib"), 0o755),
+		os.Symlink("../../usr/lib", filepath.Join(dir, "a/b/l")),
+		os.Mkdir(filepath.Join(other, "x"), 0o755), os.Mkdir(filepath.Join(other, "y"), 0o755),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree, err := openTree(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tree.close()
+	stop := make(chan struct{})
+	var renaming sync.WaitGroup
+	defer renaming.Wait()
+	defer close(stop)
+	renaming.Go(func() {
+		from, to := filepath.Join(other, "x"), filepath.Join(other, "y/x")
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				_ = errors.Join(os.Rename(from, to), os.Rename(to, from))
+			}
+		}
+	})
+	for range 20_000 {
+		f, err := tree.folder("a/b/l")
+		if err != nil || f.name != "usr/lib" {
+			t.Fatalf("%+v, %v", f, err)
+		}
+		tree.forget()
+		tree.settle()
 	}
 }

@@ -22,6 +22,9 @@ const (
 	maxFollowed  = 40
 )
 
+// mostTries bounds how often one folder is tried to be opened.
+const mostTries = 64
+
 // tree is a root tree that is being made. Each path is resolved by the kernel
 // as if the tree were the root: links in it, absolute ones too, lead to places
 // in it, and so does "..".
@@ -107,6 +110,10 @@ func (t *tree) folder(name string) (*folder, error) {
 		where = "."
 	}
 	fd, err := unix.Openat2(t.fd, where, how)
+	// A rename anywhere on the host, while a link leads by "..", is EAGAIN.
+	for try := 1; try < mostTries && (err == unix.EINTR || err == unix.EAGAIN); try++ {
+		fd, err = unix.Openat2(t.fd, where, how)
+	}
 	if err != nil {
 		return nil, err
 	}
