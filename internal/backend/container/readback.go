@@ -55,7 +55,7 @@ func (d *differences) want(item tranca.Item, name string, asked, is any) {
 func (d *differences) compareLife(e *engine, pl *plan, c *docker.Container) {
 	asked, is := &pl.config, c.Config
 	d.want(tranca.ItemFiles, "image", trimDigest(pl.image.ID), trimDigest(c.Image))
-	d.want(tranca.ItemIsolation, "entrypoint", asked.Entrypoint, entrypoint(is))
+	d.want(tranca.ItemIsolation, "entrypoint", asked.Entrypoint, is.Entrypoint)
 	d.want(tranca.ItemIsolation, "user", asked.User, is.User)
 	d.want(tranca.ItemIsolation, "terminal", false, is.Tty)
 	d.want(tranca.ItemHostname, "hostname", asked.Hostname, is.Hostname)
@@ -72,9 +72,6 @@ func (d *differences) compareLife(e *engine, pl *plan, c *docker.Container) {
 		d.want(tranca.ItemIsolation, "runtime", pl.policy.Runtime, runtimeOf(e, c))
 	}
 }
-
-// entrypoint is what inspect says of it. Podman gives a word of it for a list.
-func entrypoint(is *docker.Config) []string { return is.Entrypoint }
 
 func runtimeOf(e *engine, c *docker.Container) string {
 	if e.podman() {

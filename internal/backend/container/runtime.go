@@ -40,7 +40,7 @@ type finding struct {
 	how    string // what was seen
 }
 
-// runtimeOf is the runtime that a policy's sandboxes get.
+// runtimeFor is the runtime that a policy's sandboxes get.
 func (e *engine) runtimeFor(policy string) string {
 	if policy != "" {
 		return policy

@@ -19,7 +19,7 @@ var shares = []share{{"/work", 10}, {"/tmp", 5}, {"/dev/shm", 1}}
 const (
 	// leastShare is a page, of which a tmpfs holds no less.
 	leastShare = 4096
-	// rootInode is the tmpfs's own.
+	// leastInodes are the root of the tmpfs and one file.
 	leastInodes = 2
 )
 

@@ -3,6 +3,7 @@ package docker
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 )
@@ -169,7 +170,7 @@ func (c *Client) Create(ctx context.Context, name string, config *Config) (id st
 	}
 	err = c.call(ctx, http.MethodPost, "/containers/create", url.Values{"name": {name}}, config, &out)
 	if err == nil && !validID(out.ID) {
-		err = ErrGarbage
+		err = fmt.Errorf("engine at %s: POST /containers/create: %w: %.140q is no container's id", c.Socket, ErrGarbage, out.ID)
 	}
 	return out.ID, out.Warnings, err
 }
@@ -194,7 +195,7 @@ func (c *Client) Inspect(ctx context.Context, id string) (*Container, error) {
 		return nil, err
 	}
 	if out.Config == nil || out.HostConfig == nil {
-		return nil, ErrGarbage
+		return nil, fmt.Errorf("engine at %s: GET /containers/%s/json: %w: it tells no configuration", c.Socket, id, ErrGarbage)
 	}
 	return &out, nil
 }
@@ -233,17 +234,6 @@ func (c *Client) List(ctx context.Context, labels ...string) ([]Summary, error) 
 func filters(key string, values ...string) string {
 	text, _ := json.Marshal(map[string][]string{key: values}) // strings can't fail
 	return string(text)
-}
-
-// CreateVolume makes a named volume.
-func (c *Client) CreateVolume(ctx context.Context, name string, options, labels map[string]string) error {
-	in := map[string]any{"Name": name, "Driver": "local", "DriverOpts": options, "Labels": labels}
-	return c.call(ctx, http.MethodPost, "/volumes/create", nil, in, nil)
-}
-
-// RemoveVolume removes a named volume.
-func (c *Client) RemoveVolume(ctx context.Context, name string) error {
-	return c.call(ctx, http.MethodDelete, "/volumes/"+url.PathEscape(name), url.Values{"force": {"1"}}, nil, nil)
 }
 
 // Volume is a named volume.
