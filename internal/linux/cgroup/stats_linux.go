@@ -46,29 +46,13 @@ func (g *Group) BeginAfter(alive bool) error {
 }
 
 func (g *Group) begin(alive bool) error {
-	if g.destroyed {
-		return fmt.Errorf("cgroup: %w", tranca.ErrClosed)
-	}
-	b := baseline{peak: g.base.peak}
-	var err error
-	if g.cpuTime != nil {
-		if b.cpu, err = cpuTime(g.cpuTime.place, g.cpuTime.v2); err != nil {
-			return err
-		}
-		if b.spent = b.cpu; alive {
-			b.spent = g.base.spent
-		}
-	}
-	if g.pids != nil {
-		if b.refused, err = g.pids.value("pids.events", "max"); err != nil {
-			return err
-		}
-		if b.pidsPeak, err = g.pids.optional("pids.peak"); err != nil {
-			return err
-		}
+	b, err := g.current(alive)
+	if err != nil {
+		return err
 	}
 	if g.memory != nil {
-		if err := g.beginMemory(&b); err != nil {
+		g.oom.reset(b.oom)
+		if err := g.resetPeak(&b); err != nil {
 			return err
 		}
 	}
@@ -76,11 +60,36 @@ func (g *Group) begin(alive bool) error {
 	return nil
 }
 
-func (g *Group) beginMemory(b *baseline) (err error) {
-	if b.oom, err = g.oomKills(); err != nil {
-		return err
+// current reads what a new baseline holds, all but the peak of the memory. The
+// caller holds mu.
+func (g *Group) current(alive bool) (b baseline, err error) {
+	if g.destroyed {
+		return b, fmt.Errorf("cgroup: %w", tranca.ErrClosed)
 	}
-	g.oom.reset(b.oom)
+	b.peak = g.base.peak
+	if g.cpuTime != nil {
+		if b.cpu, err = cpuTime(g.cpuTime.place, g.cpuTime.v2); err != nil {
+			return b, err
+		}
+		if b.spent = b.cpu; alive {
+			b.spent = g.base.spent
+		}
+	}
+	if g.pids != nil {
+		if b.refused, err = g.pids.value("pids.events", "max"); err != nil {
+			return b, err
+		}
+		if b.pidsPeak, err = g.pids.optional("pids.peak"); err != nil {
+			return b, err
+		}
+	}
+	if g.memory != nil {
+		b.oom, err = g.oomKills()
+	}
+	return b, err
+}
+
+func (g *Group) resetPeak(b *baseline) (err error) {
 	if !g.memory.v2 {
 		return g.memory.write("memory.max_usage_in_bytes", "0")
 	}

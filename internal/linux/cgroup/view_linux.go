@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"tranca"
 )
 
 // View is the groups of a process that somebody else has made, such as a
@@ -216,29 +214,12 @@ func (v *View) Begin(busy bool) error {
 	g := &v.group
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.destroyed {
-		return fmt.Errorf("cgroup: %w", tranca.ErrClosed)
-	}
-	b := baseline{}
-	var err error
-	if g.cpuTime != nil {
-		if b.cpu, err = cpuTime(g.cpuTime.place, g.cpuTime.v2); err != nil {
-			return err
-		}
-		if b.spent = b.cpu; busy {
-			b.spent = g.base.spent
-		}
-	}
-	if g.pids != nil {
-		if b.refused, err = g.pids.value("pids.events", "max"); err != nil {
-			return err
-		}
-		if b.pidsPeak, err = g.pids.optional("pids.peak"); err != nil {
-			return err
-		}
+	b, err := g.current(busy)
+	if err != nil {
+		return err
 	}
 	if g.memory != nil {
-		if err := v.beginMemory(&b); err != nil {
+		if err := beginPeak(g.memory, &b); err != nil {
 			return err
 		}
 	}
@@ -246,11 +227,8 @@ func (v *View) Begin(busy bool) error {
 	return nil
 }
 
-func (v *View) beginMemory(b *baseline) (err error) {
-	m := v.group.memory
-	if b.oom, err = v.group.oomKills(); err != nil {
-		return err
-	}
+// beginPeak resets the peak where it can, or else remembers it.
+func beginPeak(m *member, b *baseline) (err error) {
 	peak := "memory.peak"
 	if !m.v2 {
 		peak = "memory.max_usage_in_bytes"
