@@ -2,18 +2,12 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
 	"tranca"
-	"tranca/bench/hoststate"
 	"tranca/bench/sample"
-	"tranca/internal/backend"
 	"tranca/internal/backend/gvisor"
-	"tranca/internal/engine"
 )
 
 // The subjects of the gVisor rows.
@@ -40,16 +34,10 @@ func (o *options) gvisor(ctx context.Context, rep *report) error {
 	if err != nil {
 		return err
 	}
-	reg, err := backend.NewRegistry(b)
+	ours, err := over(ctx, b, o.gvisorPolicy())
 	if err != nil {
-		return errors.Join(err, b.Close(ctx))
+		return err
 	}
-	p := o.gvisorPolicy()
-	e, err := engine.New(engine.Config{Backends: reg, Policy: p})
-	if err != nil {
-		return errors.Join(err, b.Close(ctx))
-	}
-	ours := &subject{engine: e, policy: p}
 	defer ours.close()
 	runtime, err := filepath.Abs(filepath.Join(filepath.Dir(o.tranca), "tranca-sentry"))
 	if err != nil {
@@ -80,46 +68,11 @@ func (o *options) gvisor(ctx context.Context, rep *report) error {
 		}
 		rep.Rows = append(rep.Rows, r)
 	}
-	return o.idleGVisor(ctx, rep, b)
-}
-
-// idleGVisor makes sandboxes that run nothing, and adds up what their processes
-// have for themselves.
-func (o *options) idleGVisor(ctx context.Context, rep *report, b tranca.Backend) error {
-	most := min(o.idle, 10)
-	var boxes []tranca.Sandbox
-	defer func() {
-		for _, s := range boxes {
-			_ = s.Close(context.WithoutCancel(ctx))
-		}
-	}()
-	for n := range most {
-		s, err := b.Create(ctx, tranca.Spec{ID: benchID(n), Policy: o.gvisorPolicy()})
-		if err != nil {
-			return err
-		}
-		boxes = append(boxes, s)
-	}
-	time.Sleep(time.Second) // what they do at their start is over
-	procs, err := hoststate.Descendants()
+	idle, err := idleRow(ctx, b, ours.policy, min(o.idle, 10), 3)
 	if err != nil {
 		return err
 	}
-	if len(procs) < 3*most {
-		return fmt.Errorf("%d sandboxes have only %d processes: they are looked for in the wrong place", most, len(procs))
-	}
-	var sum int64
-	for _, pid := range procs {
-		n, err := hoststate.PrivateDirty(pid)
-		if err != nil {
-			return err
-		}
-		sum += n
-	}
-	rep.Rows = append(rep.Rows, row{
-		Part: "gvisor", Name: fmt.Sprintf("gVisor: idle sandbox, mean of %d", most),
-		Figure: fmt.Sprintf("%.1f processes each", float64(len(procs))/float64(most)),
-		Value:  float64(sum) / float64(most) / (1 << 20), Target: mostIdleGVisor, Unit: "MiB Private_Dirty",
-	})
+	idle.Part, idle.Name, idle.Target = "gvisor", "gVisor: "+idle.Name, mostIdleGVisor
+	rep.Rows = append(rep.Rows, idle)
 	return nil
 }

@@ -10,9 +10,8 @@ import (
 	"tranca/bench/hoststate"
 )
 
-// idleMemory makes sandboxes that run nothing and adds up what their processes
-// have written for themselves: everything below this process, which has no
-// other children.
+// idleMemory measures idle sandboxes of the process backend, and first that this
+// program has no other children.
 func (o *options) idleMemory(ctx context.Context, rep *report) error {
 	b, p, err := o.backend(ctx)
 	if err != nil {
@@ -26,26 +25,39 @@ func (o *options) idleMemory(ctx context.Context, rep *report) error {
 	if len(before) > 0 {
 		return fmt.Errorf("there are %d child processes already: what is measured would not be the sandboxes'", len(before))
 	}
+	r, err := idleRow(ctx, b, p, o.idle, 1)
+	if err != nil {
+		return err
+	}
+	r.Part, r.Target = "idle", 3
+	rep.Rows = append(rep.Rows, r)
+	return nil
+}
+
+// idleRow makes sandboxes that run nothing and adds up what their processes
+// have written for themselves: everything below this process. Each has so many
+// processes or more.
+func idleRow(ctx context.Context, b tranca.Backend, p tranca.Policy, many, each int) (row, error) {
 	var boxes []tranca.Sandbox
 	defer func() {
 		for _, s := range boxes {
 			_ = s.Close(context.WithoutCancel(ctx))
 		}
 	}()
-	for n := range o.idle {
+	for n := range many {
 		s, err := b.Create(ctx, tranca.Spec{ID: benchID(n), Policy: p})
 		if err != nil {
-			return err
+			return row{}, err
 		}
 		boxes = append(boxes, s)
 	}
-	time.Sleep(time.Second) // what the agents do at their start is over
+	time.Sleep(time.Second) // what they do at their start is over
 	procs, err := hoststate.Descendants()
 	if err != nil {
-		return err
+		return row{}, err
 	}
-	if len(procs) < o.idle {
-		return fmt.Errorf("%d sandboxes have only %d processes: they are looked for in the wrong place", o.idle, len(procs))
+	if len(procs) < each*many {
+		return row{}, fmt.Errorf("%d sandboxes have only %d processes: they are looked for in the wrong place", many, len(procs))
 	}
 	var sum int64
 	var errs []error
@@ -55,15 +67,13 @@ func (o *options) idleMemory(ctx context.Context, rep *report) error {
 		sum += n
 	}
 	if err := errors.Join(errs...); err != nil {
-		return err
+		return row{}, err
 	}
-	mean := float64(sum) / float64(o.idle) / (1 << 20)
-	rep.Rows = append(rep.Rows, row{
-		Part: "idle", Name: fmt.Sprintf("idle sandbox, mean of %d", o.idle),
-		Figure: fmt.Sprintf("%.1f processes each", float64(len(procs))/float64(o.idle)),
-		Value:  mean, Target: 3, Unit: "MiB Private_Dirty",
-	})
-	return nil
+	return row{
+		Name:   fmt.Sprintf("idle sandbox, mean of %d", many),
+		Figure: fmt.Sprintf("%.1f processes each", float64(len(procs))/float64(many)),
+		Value:  mib(sum) / float64(many), Unit: "MiB Private_Dirty",
+	}, nil
 }
 
 // benchID makes the name of a sandbox: 'i' and 20 characters.

@@ -44,20 +44,29 @@ func (o *options) open(ctx context.Context, ahead int) (*subject, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &subject{policy: p}
-	if ahead > 0 {
-		s.pool = pool.New(b, ahead)
-		b = s.pool
+	if ahead == 0 {
+		return over(ctx, b, p)
 	}
+	ready := pool.New(b, ahead)
+	s, err := over(ctx, ready, p)
+	if err != nil {
+		return nil, err
+	}
+	s.pool = ready
+	return s, nil
+}
+
+// over makes an engine over one backend, which it closes.
+func over(ctx context.Context, b tranca.Backend, p tranca.Policy) (*subject, error) {
 	reg, err := backend.NewRegistry(b)
 	if err != nil {
 		return nil, errors.Join(err, b.Close(ctx))
 	}
-	s.engine, err = engine.New(engine.Config{Backends: reg, Policy: p})
+	e, err := engine.New(engine.Config{Backends: reg, Policy: p})
 	if err != nil {
 		return nil, errors.Join(err, b.Close(ctx))
 	}
-	return s, nil
+	return &subject{engine: e, policy: p}, nil
 }
 
 func (s *subject) close() { _ = s.engine.Close(context.Background()) }
