@@ -30,12 +30,10 @@ guest:
 # It is embedded, too, in small, with its digest. bin/tranca-sentry is the same
 # program, as a runtime for container engines; it is tried as one in tests.
 sentry:
-ifneq ($(wildcard cmd/tranca-sentry/main.go),)
 	@mkdir -p .cache/sentry $(dir $(SENTRY))
 	@find $(dir $(SENTRY)) -name 'tranca-sentry-*' ! -name '$(notdir $(SENTRY)).*' -delete
 	GOOS=linux GOARCH=$(GOARCH) $(GO) build -ldflags '-s -w' -o .cache/sentry/$(notdir $(SENTRY)) ./cmd/tranca-sentry
 	@scripts/embed-sentry.sh .cache/sentry/$(notdir $(SENTRY)) $(SENTRY)
-endif
 
 setup: ## install the Debian packages that the demo needs (as root)
 	scripts/setup.sh
