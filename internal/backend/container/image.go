@@ -82,13 +82,9 @@ func (b *Backend) resolveStored(ctx context.Context, e *engine, img *tranca.Imag
 		return nil, fmt.Errorf("%w: image %q: digest %q", tranca.ErrInvalid, img.Name, img.Digest)
 	}
 	name := repository + ":" + hex
-	b.loading.Lock()
-	defer b.loading.Unlock()
 	there, err := e.InspectImage(ctx, name)
 	if errors.Is(err, tranca.ErrNotFound) {
-		if err = load(ctx, e, img, name); err == nil {
-			there, err = e.InspectImage(ctx, name)
-		}
+		there, err = b.give(ctx, e, img, name)
 	}
 	if err != nil {
 		if ctx.Err() != nil {
@@ -98,6 +94,21 @@ func (b *Backend) resolveStored(ctx context.Context, e *engine, img *tranca.Imag
 			"see that the engine has room on its disk")
 	}
 	return accept(there, img.Digest)
+}
+
+// give gives the engine an image that it hasn't, unless somebody else has
+// done so meanwhile: two at once would send the whole of it twice.
+func (b *Backend) give(ctx context.Context, e *engine, img *tranca.Image, name string) (*docker.Image, error) {
+	b.loading.Lock()
+	defer b.loading.Unlock()
+	there, err := e.InspectImage(ctx, name)
+	if !errors.Is(err, tranca.ErrNotFound) {
+		return there, err
+	}
+	if err := load(ctx, e, img, name); err != nil {
+		return nil, err
+	}
+	return e.InspectImage(ctx, name)
 }
 
 // load streams the image's archive into the engine and gives it its name there.
