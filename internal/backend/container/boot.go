@@ -188,7 +188,7 @@ func (m *box) create(ctx context.Context) {
 	defer close(m.created)
 	ctx, cancel := context.WithTimeout(ctx, createTime)
 	defer cancel()
-	m.id, m.warnings, m.createErr = m.engine.Create(ctx, m.name(), &m.plan.config)
+	m.id, m.createErr = m.engine.Create(ctx, m.name(), &m.plan.config)
 }
 
 // abandon takes down what the engine makes for a caller that has gone.

@@ -46,7 +46,6 @@ type Backend struct {
 	engine *engine // nil until one was found
 	files  files
 	found  map[string]finding // by runtime
-	swept  error              // what went wrong with the sweep
 }
 
 var (
@@ -110,12 +109,8 @@ func (b *Backend) ready(ctx context.Context) (*engine, error) {
 	b.life.Stay()
 	go func() {
 		defer b.life.Leave()
-		if err := b.sweep(context.Background(), e); err != nil {
-			// Somebody else's leftovers are no reason not to run.
-			b.mu.Lock()
-			defer b.mu.Unlock()
-			b.swept = err
-		}
+		// Somebody else's leftovers are no reason not to run.
+		_ = b.sweep(context.Background(), e)
 	}()
 	return e, nil
 }

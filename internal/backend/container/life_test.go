@@ -56,7 +56,7 @@ func TestASupervisorIsKilled(t *testing.T) {
 			o, _ := e.options(t)
 			imageSpec{}.load(t, &o)
 			c := client(t, o)
-			foreign, _, err := c.Create(t.Context(), "foreign-"+string(tranca.NewID()), &engineapi.Config{
+			foreign, err := c.Create(t.Context(), "foreign-"+string(tranca.NewID()), &engineapi.Config{
 				Image: o.Image, Entrypoint: []string{"/bin/probe"}, Env: []string{probeVariable + "=inside"},
 				Labels: map[string]string{"tranca.other": "x"}, HostConfig: &engineapi.HostConfig{NetworkMode: "none"},
 			})

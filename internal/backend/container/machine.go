@@ -30,9 +30,8 @@ type box struct {
 	backend     *Backend
 	engine      *engine
 	plan        *plan
-	created     chan struct{} // closed when the engine has answered; the next three hold then
+	created     chan struct{} // closed when the engine has answered; the next two hold then
 	id          string
-	warnings    []string
 	createErr   error
 	stream      *docker.Stream
 	outside     *outside // what this host sees of it

@@ -129,7 +129,7 @@ func TestAnEngineThatHangsEndsWithTheContext(t *testing.T) {
 func TestCreateTakesNoIDThatChangesAPath(t *testing.T) {
 	for _, id := range []string{"", "short", "../../images/x/json0", strings.Repeat("a", 200), "ABCDEFABCDEF", "abcdef/abcdef"} {
 		c := serve(t, answer(201, fmt.Sprintf(`{"Id":%q}`, id)))
-		if _, _, err := c.Create(t.Context(), "n", &Config{}); !errors.Is(err, ErrGarbage) {
+		if _, err := c.Create(t.Context(), "n", &Config{}); !errors.Is(err, ErrGarbage) {
 			t.Errorf("%q: %v", id, err)
 		}
 	}

@@ -162,17 +162,17 @@ type MountPoint struct {
 	Propagation string
 }
 
-// Create makes a container and returns its id and the engine's warnings.
-func (c *Client) Create(ctx context.Context, name string, config *Config) (id string, warnings []string, err error) {
+// Create makes a container and returns its id. What the engine made otherwise
+// than asked is seen by [Client.Inspect], not by its warnings.
+func (c *Client) Create(ctx context.Context, name string, config *Config) (id string, err error) {
 	var out struct {
-		ID       string `json:"Id"`
-		Warnings []string
+		ID string `json:"Id"`
 	}
 	err = c.call(ctx, http.MethodPost, "/containers/create", url.Values{"name": {name}}, config, &out)
 	if err == nil && !validID(out.ID) {
 		err = fmt.Errorf("engine at %s: POST /containers/create: %w: %.140q is no container's id", c.Socket, ErrGarbage, out.ID)
 	}
-	return out.ID, out.Warnings, err
+	return out.ID, err
 }
 
 // validID tells a container's id from anything that would change a path.
