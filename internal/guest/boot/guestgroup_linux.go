@@ -30,23 +30,17 @@ func makeGuestGroup(spec *bootspec.Spec) error {
 			return err
 		}
 	}
-	limit := strconv.FormatUint(spec.GuestProcesses, 10)
 	for _, w := range []struct{ file, value string }{
 		// A group with processes of its own can't hand its controllers on.
 		{"agent/cgroup.procs", strconv.Itoa(os.Getpid())},
 		{"cgroup.subtree_control", "+pids"},
-		{"code/pids.max", limit},
 	} {
 		if err := os.WriteFile(guestGroups+w.file, []byte(w.value), 0); err != nil {
 			return err
 		}
 	}
-	set, err := os.ReadFile(guestGroups + "code/pids.max")
-	if err != nil {
+	if err := boundProcesses(guestGroups+"code/", spec.GuestProcesses); err != nil {
 		return err
-	}
-	if string(set) != limit+"\n" {
-		return fmt.Errorf("pids.max is %q after %s was written", set, limit)
 	}
 	fd, err := unix.Open(guestGroups+"code", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -63,21 +57,29 @@ func makeGuestGroupV1(spec *bootspec.Spec) error {
 	if err := os.Mkdir(code, 0o755); err != nil {
 		return err
 	}
-	limit := strconv.FormatUint(spec.GuestProcesses, 10)
-	if err := os.WriteFile(code+"pids.max", []byte(limit), 0); err != nil {
+	if err := boundProcesses(code, spec.GuestProcesses); err != nil {
 		return err
-	}
-	set, err := os.ReadFile(code + "pids.max")
-	if err != nil {
-		return err
-	}
-	if string(set) != limit+"\n" {
-		return fmt.Errorf("pids.max is %q after %s was written", set, limit)
 	}
 	fd, err := unix.Open(code+"tasks", unix.O_WRONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return &os.PathError{Op: "open", Path: code + "tasks", Err: err}
 	}
 	spec.TaskFDs = append(spec.TaskFDs, fd)
+	return nil
+}
+
+// boundProcesses sets the limit of a group and sees that it is set.
+func boundProcesses(group string, most uint64) error {
+	limit := strconv.FormatUint(most, 10)
+	if err := os.WriteFile(group+"pids.max", []byte(limit), 0); err != nil {
+		return err
+	}
+	set, err := os.ReadFile(group + "pids.max")
+	if err != nil {
+		return err
+	}
+	if string(set) != limit+"\n" {
+		return fmt.Errorf("pids.max is %q after %s was written", set, limit)
+	}
 	return nil
 }
