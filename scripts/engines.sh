@@ -37,7 +37,7 @@ sentry=$PWD/bin/tranca-sentry
 PATH=$PATH:/usr/sbin:/sbin
 
 # Debian's client, not one that may stand earlier on PATH.
-docker() { env -u DOCKER_HOST -u DOCKER_CONTEXT /usr/bin/docker -H "unix://$run/docker.sock" "$@"; }
+docker=(env -u DOCKER_HOST -u DOCKER_CONTEXT /usr/bin/docker -H "unix://$run/docker.sock")
 
 # podman_command WHO sets `command` to Podman with its own storage and without
 # the host's configuration, as root or as the test user.
@@ -63,7 +63,7 @@ socket_of() { if [ "$1" = rootless ]; then echo "$run/rootless/podman.sock"; els
 
 answers() {
 	case $1 in
-	docker) timeout 5 env -u DOCKER_CONTEXT /usr/bin/docker -H "unix://$run/docker.sock" version >/dev/null 2>&1 ;;
+	docker) timeout 5 "${docker[@]}" version >/dev/null 2>&1 ;;
 	*) [ "$(timeout 5 curl -s --unix-socket "$(socket_of "$1")" http://engine/_ping 2>/dev/null)" = OK ] ;;
 	esac
 }
@@ -117,8 +117,8 @@ start_docker() {
 		--data-root "$data/docker" --exec-root "$run/docker" --pidfile "$run/dockerd.pid" \
 		--host "unix://$run/docker.sock"
 	until_answers docker "$data/docker.log"
-	docker image inspect $image >/dev/null 2>&1 ||
-		docker import --change 'CMD ["/bin/sh"]' "$1" $image >/dev/null
+	"${docker[@]}" image inspect $image >/dev/null 2>&1 ||
+		"${docker[@]}" import --change 'CMD ["/bin/sh"]' "$1" $image >/dev/null
 }
 
 # configure WHO FOLDER: Podman's defaults for open files and processes may be
@@ -233,7 +233,7 @@ ours() {
 stop() {
 	local pid dir
 	if answers docker; then
-		docker ps -aq | xargs -r env /usr/bin/docker -H "unix://$run/docker.sock" rm -f >/dev/null 2>&1 || true
+		"${docker[@]}" ps -aq | xargs -r "${docker[@]}" rm -f >/dev/null 2>&1 || true
 	fi
 	for who in podman rootless; do
 		[ ! -e "$data/$who/containers.conf" ] || podman_of $who rm -fa -t 0 >/dev/null 2>&1 || true
