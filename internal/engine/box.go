@@ -19,6 +19,8 @@ type box struct {
 	// when the sandbox is gone.
 	image *tranca.Image
 	free  func()
+	// copies is nil where no mount is of mode cow.
+	copies *copies
 	// statement is made once: it does not change.
 	statement []tranca.Enforcement
 }
@@ -27,6 +29,10 @@ type box struct {
 // usable, the host has changed: it is probed again, and what it says now is
 // the refusal. There is no other backend to fall back to.
 func (e *Engine) create(ctx context.Context, id tranca.ID, p plan) (*box, error) {
+	copied, err := e.track(&p)
+	if err != nil {
+		return nil, err
+	}
 	// In a time of its own: a tree that is missing is unpacked again.
 	img, free, err := e.openImage(ctx, p.policy.Image)
 	if err != nil {
@@ -43,7 +49,10 @@ func (e *Engine) create(ctx context.Context, id tranca.ID, p plan) (*box, error)
 	}
 	e.stats.created(time.Since(started))
 	e.tell(tranca.Event{Kind: tranca.EventCreated, ID: id, Backend: p.backend.Name()})
-	return &box{e: e, plan: p, sb: sb, image: img, free: free, statement: statement(sb.Enforcement())}, nil
+	copied.settle()
+	return &box{
+		e: e, plan: p, sb: sb, image: img, free: free, copies: copied, statement: statement(sb.Enforcement()),
+	}, nil
 }
 
 func (e *Engine) notCreated(ctx, limited context.Context, p plan, err error) error {

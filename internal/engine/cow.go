@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"tranca"
@@ -15,12 +14,11 @@ import (
 type copies struct {
 	tracker *changeset.Tracker
 	store   *changeset.Store
-	bounds  changeset.Bounds
 }
 
-// copies notes what the mounts of mode cow are, before their sandbox is made.
+// track notes what the mounts of mode cow are, before their sandbox is made.
 // Where nothing could be kept of them nothing is run: the work would be lost.
-func (e *Engine) copies(p *plan) (*copies, error) {
+func (e *Engine) track(p *plan) (*copies, error) {
 	var shown []changeset.Shown
 	for _, m := range p.policy.Mounts {
 		if m.Cow {
@@ -35,17 +33,21 @@ func (e *Engine) copies(p *plan) (*copies, error) {
 	}
 	store, err := e.changes()
 	if err != nil {
+		mend := "set XDG_STATE_HOME to a folder of your own"
+		if e.cfg.Changes == nil {
+			mend = "mode: ro, or run it by tranca run or tranca serve, which keep changes"
+		}
 		return nil, &tranca.RefusalError{Backend: p.backend.Name(), Problems: []tranca.Problem{{
 			Item: tranca.ItemMounts, Asked: "mount " + shown[0].Target + " of mode cow",
 			Missing: "what is written there could not be kept: " + strings.TrimPrefix(err.Error(), tranca.ErrUnavailable.Error()+": "),
-			Mend:    "set XDG_STATE_HOME to a folder of your own",
+			Mend:    mend,
 		}}}
 	}
 	tracker, err := changeset.Track(shown)
 	if err != nil {
 		return nil, err
 	}
-	return &copies{tracker, store, changeset.Bounds{Bytes: p.policy.Limits.Disk.Size}}, nil
+	return &copies{tracker, store}, nil
 }
 
 // changes opens the store at its first use.
@@ -73,43 +75,42 @@ func (c *copies) settle() {
 	}
 }
 
-func (c *copies) reading(b *box) (changeset.Reading, error) {
+func (b *box) reading() (changeset.Reading, error) {
 	reader, ok := tranca.As[tranca.ChangeReader](b.sb)
 	if !ok {
 		return changeset.Reading{}, fmt.Errorf("%w: backend %s hands out no changes", tranca.ErrUnsupported, b.plan.backend.Name())
 	}
 	return changeset.Reading{
-		ID: b.sb.ID(), Bounds: c.bounds,
-		Open: func(target string) (*os.File, error) { return reader.OpenChanges(target) },
+		ID: b.sb.ID(), Bounds: changeset.Bounds{Bytes: b.plan.policy.Limits.Disk.Size}, Open: reader.OpenChanges,
 	}, nil
 }
 
-// look says what has been written so far. Programs may be writing meanwhile.
-func (c *copies) look(ctx context.Context, b *box) (*changeset.Set, error) {
-	r, err := c.reading(b)
+// written says what has been written so far. Programs may be writing meanwhile.
+func (b *box) written(ctx context.Context) (*changeset.Set, error) {
+	r, err := b.reading()
 	if err != nil {
 		return nil, err
 	}
-	return c.tracker.Read(context.WithoutCancel(ctx), r)
+	return b.copies.tracker.Read(context.WithoutCancel(ctx), r)
 }
 
 // keep ends every program, and keeps what was written. It returns nil where
 // that is nothing. It takes its own time, as destroying does.
-func (c *copies) keep(ctx context.Context, b *box) (*changeset.Set, error) {
+func (b *box) keep(ctx context.Context) (*changeset.Set, error) {
 	ctx = context.WithoutCancel(ctx)
 	if err := b.kill(ctx); err != nil {
 		return nil, fmt.Errorf("the sandbox could not be stopped: %w", err)
 	}
-	r, err := c.reading(b)
+	r, err := b.reading()
 	if err != nil {
 		return nil, err
 	}
-	draft, err := c.store.Begin(b.sb.ID())
+	draft, err := b.copies.store.Begin(b.sb.ID())
 	if err != nil {
 		return nil, err
 	}
 	r.Keep, r.Final = draft.Contents(), true
-	set, err := c.tracker.Read(ctx, r)
+	set, err := b.copies.tracker.Read(ctx, r)
 	if err != nil || len(set.Entries) == 0 && set.Incomplete() == "" {
 		draft.Discard()
 		return nil, err
@@ -117,12 +118,12 @@ func (c *copies) keep(ctx context.Context, b *box) (*changeset.Set, error) {
 	return set, draft.Commit(set)
 }
 
-// into keeps what a run has written, and puts it into its result.
-func (c *copies) into(ctx context.Context, b *box, res *tranca.Result) {
-	if c == nil {
+// keepInto keeps what a run has written, and puts it into its result.
+func (b *box) keepInto(ctx context.Context, res *tranca.Result) {
+	if b.copies == nil {
 		return
 	}
-	set, err := c.keep(ctx, b)
+	set, err := b.keep(ctx)
 	switch {
 	case err != nil:
 		b.e.cfg.Logger.ErrorContext(ctx, "changes not kept", "id", b.sb.ID(), "error", err)
@@ -153,10 +154,10 @@ func tell(set *changeset.Set, res *tranca.Result) {
 
 // keepLast keeps what a session has written, when nothing runs in it any more.
 func (s *Session) keepLast(ctx context.Context) {
-	if s.copies == nil {
+	if s.box.copies == nil {
 		return
 	}
-	set, err := s.copies.keep(ctx, s.box)
+	set, err := s.box.keep(ctx)
 	switch {
 	case err != nil:
 		s.e.cfg.Logger.Error("changes of a session not kept", "id", s.ID(), "error", err)
@@ -174,10 +175,10 @@ func (s *Session) Changes(ctx context.Context) ([]tranca.Change, []string, error
 		return nil, nil, err
 	}
 	defer done()
-	if s.copies == nil {
+	if s.box.copies == nil {
 		return nil, nil, nil
 	}
-	set, err := s.copies.look(ctx, s.box)
+	set, err := s.box.written(ctx)
 	if err != nil {
 		return nil, nil, s.because(err)
 	}
@@ -188,10 +189,10 @@ func (s *Session) Changes(ctx context.Context) ([]tranca.Change, []string, error
 
 // toldSoFar puts what was written so far into the result of a run.
 func (s *Session) toldSoFar(ctx context.Context, res *tranca.Result) {
-	if s.copies == nil {
+	if s.box.copies == nil {
 		return
 	}
-	set, err := s.copies.look(ctx, s.box)
+	set, err := s.box.written(ctx)
 	if err != nil {
 		res.Notes = append(res.Notes, "the changes could not be read: "+err.Error())
 		return

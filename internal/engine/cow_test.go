@@ -156,6 +156,10 @@ func TestCopiesRefused(t *testing.T) {
 			if !errors.Is(err, tranca.ErrRefused) && !errors.Is(err, tranca.ErrInvalid) {
 				t.Errorf("run: %v", err)
 			}
+			var r *tranca.RefusalError
+			if name == "no store" && (!errors.As(err, &r) || !strings.HasPrefix(r.Problems[0].Mend, "mode: ro")) {
+				t.Errorf("what mends it: %v", err)
+			}
 			if _, err := c.Open(t.Context(), tranca.CreateRequest{}); err == nil {
 				t.Error("a session was opened")
 			}

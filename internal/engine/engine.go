@@ -209,22 +209,16 @@ func (e *Engine) runOnce(ctx context.Context, req tranca.Request, look Look) (*t
 // runFresh runs a job in a sandbox of its own, and gives its share back.
 func (e *Engine) runFresh(ctx context.Context, id tranca.ID, p plan, held *share, j job, look Look) (*tranca.Result, error) {
 	before := snapshot(ctx, p.policy.Mounts)
-	copied, err := e.copies(&p)
-	if err != nil {
-		held.free()
-		return nil, err
-	}
 	b, err := e.create(ctx, id, p)
 	if err != nil {
 		held.free()
 		return nil, err
 	}
-	copied.settle()
 	b.look(ctx, look.Before)
 	res, err := b.run(ctx, j)
 	if err == nil {
 		b.look(ctx, look.After)
-		copied.into(ctx, b, res)
+		b.keepInto(ctx, res)
 	}
 	lost := b.dismiss(ctx, held)
 	if err != nil {

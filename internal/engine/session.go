@@ -32,7 +32,6 @@ type Session struct {
 	e       *Engine
 	box     *box
 	held    *share
-	copies  *copies
 	profile string
 	created time.Time
 	meta    map[string]string
@@ -160,20 +159,14 @@ func (e *Engine) makeSession(ctx context.Context, from *profile, o tranca.Create
 	if err != nil {
 		return nil, err
 	}
-	copied, err := e.copies(&p)
-	if err != nil {
-		held.free()
-		return nil, err
-	}
 	b, err := e.makeBox(ctx, id, p)
 	if err != nil {
 		held.free()
 		return nil, err
 	}
-	copied.settle()
 	now := time.Now()
 	s := &Session{
-		e: e, box: b, held: held, copies: copied, profile: from.name, created: now, meta: maps.Clone(o.Metadata),
+		e: e, box: b, held: held, profile: from.name, created: now, meta: maps.Clone(o.Metadata),
 		turns: newQueue(need{places: int64(e.cfg.MaxSessionRuns)}, e.cfg.MaxQueue),
 		idle:  o.IdleTimeout, touched: now, ttl: o.TTL,
 	}
