@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"sync"
 
 	"tranca"
 )
@@ -16,7 +15,6 @@ type Images interface {
 }
 
 // openImage opens the image of a policy; for the host's own tree it is nil.
-// release may be called more than once.
 func (e *Engine) openImage(ctx context.Context, name string) (img *tranca.Image, release func(), err error) {
 	if name == tranca.ImageHost {
 		return nil, func() {}, nil
@@ -27,11 +25,7 @@ func (e *Engine) openImage(ctx context.Context, name string) (img *tranca.Image,
 			Missing: "there are no images here", Mend: "image: " + tranca.ImageHost,
 		}}}
 	}
-	img, release, err = e.cfg.Images.Open(ctx, name)
-	if err != nil {
-		return nil, nil, err
-	}
-	return img, sync.OnceFunc(release), nil
+	return e.cfg.Images.Open(ctx, name)
 }
 
 // digestOf says which image a sandbox has; empty is the host's own tree.
