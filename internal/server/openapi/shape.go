@@ -15,6 +15,8 @@ type Result struct {
 	Backend string `json:"backend"`
 	// The isolation level; empty where no sandbox was reached.
 	Isolation string `json:"isolation"`
+	// The digest of the image that ran; absent for the host's own tree.
+	ImageDigest string `json:"image_digest,omitempty"`
 	// How it ended.
 	Exit tranca.Exit `json:"exit"`
 	// What was kept of standard output, in the encoding that encoding.stdout
