@@ -128,8 +128,18 @@ def test_a_run_keeps_what_belongs_to_the_result() -> None:
     assert [(o.stderr, o.offset) for o in outs] == [(False, 0), (True, 0), (False, 3)]
     assert state.result is not None
     assert (state.result.stdout_bytes, state.result.stderr_bytes) == (b"abcd", b"")
+    assert (state.result.image_digest, state.result.changes_state) == ("", "")
     with pytest.raises(tranca.ProtocolError):
         state.take(JSONEvent("result", Fields({"result": {}, "stdout_bytes": 7}, "event")))
+
+
+def test_a_result_says_its_image_and_what_became_of_changes() -> None:
+    state = RunState()
+    digest = "sha256:" + "0" * 64
+    result = {"exit": {"reason": "exited"}, "image_digest": digest, "changes_state": "kept"}
+    state.take(JSONEvent("result", Fields({"result": result}, "event")))
+    assert state.result is not None
+    assert (state.result.image_digest, state.result.changes_state) == (digest, "kept")
 
 
 def test_a_follower_knows_where_it_is() -> None:

@@ -136,7 +136,7 @@ class Denial:
 
 @dataclass(frozen=True)
 class Change:
-    """One path in a writable mount that differs after the run."""
+    """One path in a mount of mode rw or cow that differs after the run."""
 
     path: str
     kind: str
@@ -223,6 +223,11 @@ class Result:
     policy: PolicyRef
     limits: Limits | None
     notes: tuple[str, ...]
+    image_digest: str = ""
+    """The digest of the image that ran; empty for the host's own tree."""
+    changes_state: str = ""
+    """What became of the changes to mounts of mode cow: ``kept``, ``applied`` or ``lost``; empty where there
+    were none."""
 
     @property
     def stdout(self) -> str:
@@ -254,6 +259,8 @@ class Result:
             policy=PolicyRef._from(f.object("policy")),
             limits=None if limits is None else Limits._from(limits),
             notes=f.texts("notes"),
+            image_digest=f.text("image_digest"),
+            changes_state=f.text("changes_state"),
         )
 
 
