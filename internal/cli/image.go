@@ -75,14 +75,7 @@ func (a *app) withImages(ctx context.Context, c *cli.Command, work func(context.
 	}
 	ctx, stop := interruptible(ctx, a.Quit)
 	defer stop()
-	err := work(ctx, a.Images())
-	var own *exitError
-	if err != nil && c.Bool("json") && !errors.As(err, &own) {
-		if jsonErr := a.printErrorJSON(err); jsonErr != nil {
-			return jsonErr
-		}
-	}
-	return err
+	return a.reported(c, work(ctx, a.Images()))
 }
 
 // steps shows what is done, one thing after the other.
