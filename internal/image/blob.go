@@ -5,7 +5,6 @@ package image
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash"
@@ -92,7 +91,7 @@ func (w *work) spool(ctx context.Context, path string, r io.Reader) (digest stri
 	if closed := f.Close(); err == nil {
 		err = w.s.failed("write", path, closed)
 	}
-	return "sha256:" + hex.EncodeToString(h.Sum(nil)), n, err
+	return digestIn(h), n, err
 }
 
 // storeWriter tells errors of the store from those of what is read.
@@ -185,7 +184,7 @@ type blobReader struct {
 func (b *blobReader) Read(p []byte) (int, error) {
 	n, err := b.f.Read(p)
 	b.h.Write(p[:n])
-	if err == io.EOF && "sha256:"+hex.EncodeToString(b.h.Sum(nil)) != b.want {
+	if err == io.EOF && digestIn(b.h) != b.want {
 		return n, b.s.corrupt(b.f.Name())
 	}
 	if err != nil && err != io.EOF {

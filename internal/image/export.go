@@ -133,7 +133,7 @@ func (e *exporter) layer(d Descriptor) (string, error) {
 	}
 	e.done[name] = true
 	// Its length has to stand before it.
-	most := e.s.bounds.Bytes + int64(e.s.bounds.Entries)*2048
+	most := e.s.bounds.archive()
 	_, n, err := digestStream(e.ctx, io.LimitReader(z, most+1))
 	if err == nil && n > most {
 		err = fmt.Errorf("%w: layer %s is longer than it may be when it is decompressed", tranca.ErrInvalid, short(d.Digest))

@@ -26,6 +26,10 @@ func (b Bounds) withDefaults() Bounds {
 	}
 }
 
+// archive is how long a layer's archive may be when it is decompressed: with
+// room for the headers of its entries.
+func (b Bounds) archive() int64 { return b.Bytes + int64(b.Entries)*2048 }
+
 // AddOptions say how an image comes into the store.
 type AddOptions struct {
 	// Name is what it is called from then on; needed.

@@ -6,7 +6,6 @@ import (
 	"archive/tar"
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"io"
 	"io/fs"
@@ -22,9 +21,9 @@ import (
 func (w *work) treeSource(ctx context.Context, root *os.Root, name string, p Progress) (Source, error) {
 	p.begin("reading "+name, 0)
 	return readMade(func(out io.Writer) error {
-		return packTree(ctx, root, p.writer(out), w.s.bounds)
+		return packTree(ctx, root, out, w.s.bounds)
 	}, func(r io.Reader) (Source, error) {
-		return w.tarballSource(ctx, r, name)
+		return w.tarballSource(ctx, p.reader(r), name)
 	})
 }
 
@@ -136,5 +135,5 @@ type onlyReader struct{ io.Reader }
 func digestStream(ctx context.Context, r io.Reader) (string, int64, error) {
 	h := sha256.New()
 	n, err := copyAll(ctx, h, r)
-	return "sha256:" + hex.EncodeToString(h.Sum(nil)), n, err
+	return digestIn(h), n, err
 }

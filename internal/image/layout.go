@@ -3,7 +3,6 @@
 package image
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -12,7 +11,6 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"time"
 
 	"tranca"
 )
@@ -147,8 +145,7 @@ func (m *members) dockerArchive(ctx context.Context, name string) (Source, error
 		return nil, err
 	}
 	doc := manifest{
-		SchemaVersion: 2, MediaType: typeOCIManifest, Layers: []Descriptor{},
-		Config: Descriptor{MediaType: typeOCIConfig, Digest: digestOf(text), Size: int64(len(text))},
+		SchemaVersion: 2, MediaType: typeOCIManifest, Config: ownConfig(text), Layers: []Descriptor{},
 	}
 	for _, layer := range images[0].Layers {
 		f, err := m.get(layer)
@@ -189,7 +186,7 @@ func layerDescriptor(file, digest string, size int64) (Descriptor, error) {
 func (w *work) ownSource(name string, root, text []byte) Source {
 	return &blobSource{name: name, root: root, open: func(digest string) (io.ReadCloser, error) {
 		if digest == digestOf(text) {
-			return io.NopCloser(bytes.NewReader(text)), nil
+			return readCloser(text), nil
 		}
 		path := cmp.Or(w.files[digest], w.s.blobPath(digest))
 		f, err := os.Open(path)
@@ -209,16 +206,7 @@ func (w *work) tarballSource(ctx context.Context, r io.Reader, name string) (Sou
 		return nil, fmt.Errorf("%w: the tarball has more than %d bytes", tranca.ErrInvalid, w.s.bounds.Bytes)
 	}
 	w.files[digest] = file
-	return w.layerSource(ctx, name, file, digest, n, config{})
-}
-
-// DefaultPath is where programs are looked for in an image that doesn't say.
-const DefaultPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-
-// layerSource is the source of an image of one layer, which lies in a file of
-// the work.
-func (w *work) layerSource(ctx context.Context, name, file, digest string, size int64, c config) (Source, error) {
-	d, err := layerDescriptor(file, digest, size)
+	d, err := layerDescriptor(file, digest, n)
 	if err != nil {
 		return nil, err
 	}
@@ -228,19 +216,15 @@ func (w *work) layerSource(ctx context.Context, name, file, digest string, size 
 			return nil, err
 		}
 	}
-	if c.Config.Env == nil {
-		c.Config.Env = []string{DefaultPath}
-	}
-	if c.Created == nil {
-		epoch := time.Unix(0, 0).UTC()
-		c.Created = &epoch
-	}
-	root, text, err := compose([]layerFile{{Descriptor: d, diffID: diffID, path: file}}, c)
+	root, text, err := compose(d, diffID)
 	if err != nil {
 		return nil, err
 	}
 	return w.ownSource(path.Base(name), root, text), nil
 }
+
+// DefaultPath is where programs are looked for in an image that doesn't say.
+const DefaultPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // diffID is the digest of what is in a compressed file.
 func (w *work) diffID(ctx context.Context, file string) (string, error) {
@@ -254,7 +238,7 @@ func (w *work) diffID(ctx context.Context, file string) (string, error) {
 		return "", err
 	}
 	defer z.Close()
-	most := w.s.bounds.Bytes + int64(w.s.bounds.Entries)*2048
+	most := w.s.bounds.archive()
 	digest, n, err := digestStream(ctx, io.LimitReader(z, most+1))
 	if err == nil && n > most {
 		err = fmt.Errorf("%w: the tarball is longer than it may be when it is decompressed", tranca.ErrInvalid)

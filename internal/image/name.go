@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"hash"
 	"strings"
 
 	"tranca"
@@ -182,6 +183,10 @@ func wholeDigest(d string) bool {
 func hexOf(digest string) string { return strings.TrimPrefix(digest, "sha256:") }
 
 func digestOf(b []byte) string {
-	sum := sha256.Sum256(b)
-	return "sha256:" + hex.EncodeToString(sum[:])
+	h := sha256.New()
+	h.Write(b)
+	return digestIn(h)
 }
+
+// digestIn is the digest of what was written to a SHA-256.
+func digestIn(h hash.Hash) string { return "sha256:" + hex.EncodeToString(h.Sum(nil)) }

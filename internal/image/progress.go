@@ -75,22 +75,3 @@ func (t *ticking) Read(b []byte) (int, error) {
 	t.tick()
 	return t.r.Read(b)
 }
-
-// writer counts what is written.
-func (p Progress) writer(w io.Writer) io.Writer {
-	if p == nil {
-		return w
-	}
-	return &countedWriter{w, p}
-}
-
-type countedWriter struct {
-	w io.Writer
-	p Progress
-}
-
-func (c *countedWriter) Write(b []byte) (int, error) {
-	n, err := c.w.Write(b)
-	c.p.add(int64(n))
-	return n, err
-}

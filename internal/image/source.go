@@ -3,7 +3,6 @@
 package image
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -145,28 +144,24 @@ func (w *work) addImage(ctx context.Context, src Source, raw []byte, asked Platf
 	return digest, w.ensureTree(ctx, digest, m, c, p)
 }
 
-// compose makes manifest and configuration for layers that came without. The
-// same layers give the same image.
-func compose(layers []layerFile, c config) (raw, text []byte, err error) {
-	c.Platform = c.Platform.orHost()
-	c.Created = cmp.Or(c.Created, &time.Time{})
-	c.RootFS = rootFS{Type: "layers", DiffIDs: []string{}}
-	m := manifest{SchemaVersion: 2, MediaType: typeOCIManifest, Layers: []Descriptor{}}
-	for _, l := range layers {
-		c.RootFS.DiffIDs = append(c.RootFS.DiffIDs, l.diffID)
-		m.Layers = append(m.Layers, l.Descriptor)
-	}
-	if text, err = encode(c); err != nil {
+// compose makes manifest and configuration for a layer that came without. The
+// same layer gives the same image.
+func compose(layer Descriptor, diffID string) (raw, text []byte, err error) {
+	epoch := time.Unix(0, 0).UTC()
+	text, err = encode(config{
+		Platform: (Platform{}).orHost(), Created: &epoch, Config: runConfig{Env: []string{DefaultPath}},
+		RootFS: rootFS{Type: "layers", DiffIDs: []string{diffID}},
+	})
+	if err != nil {
 		return nil, nil, err
 	}
-	m.Config = Descriptor{MediaType: typeOCIConfig, Digest: digestOf(text), Size: int64(len(text))}
-	raw, err = encode(m)
+	raw, err = encode(manifest{
+		SchemaVersion: 2, MediaType: typeOCIManifest, Config: ownConfig(text), Layers: []Descriptor{layer},
+	})
 	return raw, text, err
 }
 
-// layerFile is a layer in a file of the work.
-type layerFile struct {
-	Descriptor
-	diffID string
-	path   string
+// ownConfig describes a configuration.
+func ownConfig(text []byte) Descriptor {
+	return Descriptor{MediaType: typeOCIConfig, Digest: digestOf(text), Size: int64(len(text))}
 }

@@ -3,7 +3,6 @@ package image
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -146,7 +145,7 @@ func (s *Store) unpackLayer(ctx context.Context, u *unpacker, l Descriptor, diff
 	if diffID != l.Digest { // else reading the blob compares it already
 		r = io.TeeReader(z, h)
 	}
-	a := readAhead(ctx, r, s.bounds.Bytes+int64(s.bounds.Entries)*2048)
+	a := readAhead(ctx, r, s.bounds.archive())
 	defer a.close()
 	err = u.layer(ctx, &ticking{a, func() {
 		now := packed.n.Load()
@@ -165,7 +164,7 @@ func (s *Store) unpackLayer(ctx context.Context, u *unpacker, l Descriptor, diff
 	if _, err := io.Copy(io.Discard, blob); err != nil {
 		return err
 	}
-	if sum := "sha256:" + hex.EncodeToString(h.Sum(nil)); diffID != l.Digest && sum != diffID {
+	if sum := digestIn(h); diffID != l.Digest && sum != diffID {
 		return fmt.Errorf("%w: its content has the digest %s, and the configuration says %s", tranca.ErrInvalid, short(sum), short(diffID))
 	}
 	return nil
