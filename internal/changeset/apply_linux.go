@@ -207,7 +207,7 @@ func (a *applier) verdict(n *node) (already bool, err error) {
 // folder opens the folder of a node; -1 is one that is still to be made.
 func (a *applier) folder(n *node) (int, error) {
 	up := n.parent
-	fd, err := openInside(a.roots[n.Mount], folderOf(n.Path), unix.O_PATH|unix.O_DIRECTORY)
+	fd, err := openInside(a.roots[n.Mount], path.Dir(n.Path), unix.O_PATH|unix.O_DIRECTORY)
 	switch {
 	case err != nil && up != nil && up.Type == tranca.FileDirectory && !up.baseFolder():
 		// To be made, in the place of a file or of nothing.

@@ -185,9 +185,6 @@ func (s *Set) check() error {
 	return nil
 }
 
-// folderOf is the path of what a path is in.
-func folderOf(name string) string { return path.Dir(name) }
-
 // place names an entry of a set.
 type place struct {
 	mount int

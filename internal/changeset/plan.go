@@ -86,7 +86,7 @@ func newPlan(s *Set, opts ApplyOptions) (*plan, error) {
 	at := map[place]*node{}
 	for i := range s.Entries {
 		e := &s.Entries[i]
-		n := &node{Entry: e, step: -1, parent: at[place{e.Mount, folderOf(e.Path)}]}
+		n := &node{Entry: e, step: -1, parent: at[place{e.Mount, path.Dir(e.Path)}]}
 		if n.parent != nil {
 			n.parent.children = append(n.parent.children, n)
 		}
@@ -100,13 +100,19 @@ func newPlan(s *Set, opts ApplyOptions) (*plan, error) {
 	return p, nil
 }
 
+// like is the path of an entry in the form in which want is one: as the sandbox
+// saw it, or relative to its mount.
+func (p *plan) like(want string, e *Entry) string {
+	if strings.HasPrefix(want, "/") {
+		return p.set.Place(e)
+	}
+	return e.Path
+}
+
 // names reports whether an entry is named by one of the paths, or below one.
 func (p *plan) names(paths []string, e *Entry) bool {
 	for _, want := range paths {
-		have := p.set.Place(e)
-		if !strings.HasPrefix(want, "/") {
-			have = e.Path
-		}
+		have := p.like(want, e)
 		want = path.Clean(want)
 		if want == "." || have == want || strings.HasPrefix(have, strings.TrimSuffix(want, "/")+"/") {
 			return true
@@ -119,11 +125,7 @@ func (p *plan) names(paths []string, e *Entry) bool {
 // is named.
 func (p *plan) leadsToNamed(e *Entry) bool {
 	for _, want := range p.opts.IncludeProtected {
-		have := p.set.Place(e)
-		if !strings.HasPrefix(want, "/") {
-			have = e.Path
-		}
-		if e.Type == tranca.FileDirectory && strings.HasPrefix(path.Clean(want), have+"/") {
+		if e.Type == tranca.FileDirectory && strings.HasPrefix(path.Clean(want), p.like(want, e)+"/") {
 			return true
 		}
 	}

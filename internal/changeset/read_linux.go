@@ -314,7 +314,7 @@ func (r *reader) leaf(up, host int, name string, st *unix.Stat_t, e Entry) {
 				return
 			}
 		}
-		if e.Link = target; !safeLink(folderOf(e.Path), target) {
+		if e.Link = target; !safeLink(path.Dir(e.Path), target) {
 			e.Omitted = "it is a link that leads, or could lead, out of the folder"
 		}
 		e.Mode = 0

@@ -217,7 +217,7 @@ func (s *Store) tidy() {
 	slices.SortFunc(sets, func(a, b kept) int { return int(min(max(b.at-a.at, -1), 1)) })
 	for i, k := range sets {
 		if i >= mostSets || time.Since(time.Unix(0, k.at)) > KeptFor {
-			s.removeUnused(k.name)
+			_ = s.removeUnused(k.name) // what stays is tried again
 		}
 	}
 }
@@ -229,25 +229,25 @@ func (s *Store) tidyDraft(name string, made time.Time) {
 		}
 		return
 	}
-	s.removeUnused(name)
+	_ = s.removeUnused(name)
 }
 
 // removeUnused removes what nobody has locked.
-func (s *Store) removeUnused(name string) bool {
+func (s *Store) removeUnused(name string) error {
 	f, err := s.lock(name)
 	if err != nil {
-		return false
+		return err
 	}
 	defer f.Close()
 	s.remove(name)
-	return true
+	return nil
 }
 
 // lock opens the contents of a set for one user at a time.
 func (s *Store) lock(name string) (*os.File, error) {
 	fd, err := openInside(s.fd(), name+"/"+contentsName, unix.O_RDONLY)
 	if err != nil {
-		return nil, err
+		return nil, s.failed("lock "+name, err)
 	}
 	f := os.NewFile(uintptr(fd), contentsName)
 	if err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB); err != nil {
@@ -331,10 +331,7 @@ func (s *Store) Drop(id tranca.ID) error {
 	if _, err := s.Get(id); errors.Is(err, tranca.ErrNotFound) || !validID(id) {
 		return err
 	}
-	if !s.removeUnused(string(id)) {
-		return fmt.Errorf("%w: the changes %s are being used by another tranca", tranca.ErrBusy, id)
-	}
-	return nil
+	return s.removeUnused(string(id))
 }
 
 type appliedMark struct {

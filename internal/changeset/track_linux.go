@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -134,7 +135,7 @@ func (s *Set) prune() {
 		if e.Kind == Folder && e.Conflict == "" && !wanted[at] {
 			continue
 		}
-		wanted[place{e.Mount, folderOf(e.Path)}] = true
+		wanted[place{e.Mount, path.Dir(e.Path)}] = true
 		kept--
 		s.Entries[kept] = *e
 	}

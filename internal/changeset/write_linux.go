@@ -62,13 +62,19 @@ func (a *applier) broken(n *node, err error) error {
 		class, a.plan.set.Place(n.Entry), err, a.report.Count(Written), a.report.Count(NotWritten))
 }
 
-func (a *applier) step(n *node) error {
+// folderNow opens the folder of a node whose turn it is: it is there by now.
+func (a *applier) folderNow(n *node) (int, error) {
 	dir, err := a.folder(n)
+	if err == nil && dir < 0 {
+		err = conflict("its folder was removed on the host")
+	}
+	return dir, err
+}
+
+func (a *applier) step(n *node) error {
+	dir, err := a.folderNow(n)
 	if err != nil {
 		return err
-	}
-	if dir < 0 {
-		return conflict("its folder was removed on the host")
 	}
 	defer unix.Close(dir)
 	name := path.Base(n.Path)
@@ -137,7 +143,7 @@ func (a *applier) clear(dir int) error {
 func (a *applier) clearAll() error {
 	seen := map[place]bool{}
 	for _, n := range a.plan.all {
-		at := place{n.Mount, folderOf(n.Path)}
+		at := place{n.Mount, path.Dir(n.Path)}
 		if !n.does() || seen[at] {
 			continue
 		}
@@ -301,12 +307,9 @@ func (a *applier) changeMode(dir int, name string, n *node) error {
 }
 
 func (a *applier) lateMode(n *node) error {
-	dir, err := a.folder(n)
+	dir, err := a.folderNow(n)
 	if err != nil {
 		return err
-	}
-	if dir < 0 {
-		return conflict("its folder was removed on the host")
 	}
 	defer unix.Close(dir)
 	return a.setMode(dir, path.Base(n.Path), n)
