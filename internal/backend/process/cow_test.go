@@ -178,7 +178,7 @@ func TestCowBounded(t *testing.T) {
 	t.Run("copy up", func(t *testing.T) {
 		_, p := cowFolder(t, b, map[string]string{"large": strings.Repeat("x", 12<<20)})
 		p.Limits.Disk.Size = 8 << 20
-		out, written, _ := cowRun(t, b, p, "echo x >>/p/large; wc -c </p/large")
+		out, written, _ := cowRun(t, b, p, "exec 2>&1; echo x >>/p/large; wc -c </p/large")
 		if !strings.Contains(out, "No space left") || !strings.HasSuffix(out, "12582912\n") || len(written) > 0 {
 			t.Errorf("out %.200q, written %q", out, written)
 		}
