@@ -76,17 +76,8 @@ func emptyRoot() error {
 }
 
 func pivot(root mount.Tree) error {
-	if err := unix.Chdir(stage); err != nil {
-		return os.NewSyscallError("chdir", err)
-	}
-	if err := unix.PivotRoot(".", ".old"); err != nil {
-		return os.NewSyscallError("pivot_root", err)
-	}
-	if err := unix.Chdir("/"); err != nil {
-		return os.NewSyscallError("chdir", err)
-	}
-	if err := unix.Unmount("/.old", unix.MNT_DETACH); err != nil {
-		return os.NewSyscallError("umount old root", err)
+	if err := mount.Pivot(stage, ".old"); err != nil {
+		return err
 	}
 	if err := unix.Rmdir("/.old"); err != nil {
 		return os.NewSyscallError("rmdir", err)

@@ -83,15 +83,7 @@ func cover(t mount.Tree, empty string, c bootspec.Cover) error {
 	if c.File {
 		name = emptyFile
 	}
-	m, err := mount.Clone(unix.AT_FDCWD, filepath.Join(empty, name), false)
-	if err != nil {
-		return err
-	}
-	defer m.Close()
-	if err := m.Set(mount.ReadOnly | mount.NoSUID | mount.NoDev | mount.NoExec); err != nil {
-		return err
-	}
-	return m.Attach(fd, "")
+	return mount.Cover(fd, unix.AT_FDCWD, filepath.Join(empty, name))
 }
 
 // rebind binds a path of the tree on itself, with attributes.
@@ -101,15 +93,7 @@ func rebind(t mount.Tree, p string, attrs uint64) error {
 		return err
 	}
 	defer unix.Close(fd)
-	m, err := mount.Clone(fd, "", true)
-	if err != nil {
-		return err
-	}
-	defer m.Close()
-	if err := m.Set(attrs); err != nil {
-		return err
-	}
-	return m.Attach(fd, "")
+	return mount.Rebind(fd, attrs)
 }
 
 // expectSame has the agent look, before any code runs, that a path shows what

@@ -80,38 +80,21 @@ func buildFiles(spec *bootspec.Spec, image int, openOwn func(dir string) error) 
 		return none, fmt.Errorf("own descriptors: %w", err)
 	}
 	defer own.Close()
-	root, err := mount.Tmpfs(rootSize, rootInodes, 0o755, rootAttrs)
+	t, binds, err := stageTree(spec, image)
 	if err != nil {
 		return none, err
 	}
-	defer root.Close()
-	t := &tree{spec: spec, root: root, image: image}
-	binds, err := t.openBinds()
-	if err != nil {
-		return none, err
-	}
-	scratch, err := t.openScratch()
-	if err != nil {
-		return none, fmt.Errorf("writable space: %w", err)
-	}
-	if err := root.Attach(unix.AT_FDCWD, stage); err != nil {
-		return none, err
-	}
+	defer t.root.Close()
 	if err := t.furnish(); err != nil {
 		return none, err
 	}
-	if err := t.showScratch(scratch); err != nil {
-		return none, fmt.Errorf("writable space: %w", err)
-	}
-	for i, b := range binds {
-		if err := t.place(&spec.Binds[i], b); err != nil {
-			return none, fmt.Errorf("mount %s: %w", spec.Binds[i].Target, err)
-		}
+	if err := t.placeAll(binds); err != nil {
+		return none, err
 	}
 	if err := t.showKernelFolders(own, openOwn); err != nil {
 		return none, err
 	}
-	return scratch, t.pivot()
+	return t.scratch, t.pivot()
 }
 
 // showKernelFolders makes the places where the sandbox's own kernel shows what

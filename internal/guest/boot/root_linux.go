@@ -61,23 +61,11 @@ func buildRoot(spec *bootspec.Spec, image int) (mount.Tree, forkexec.Child, erro
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return none, init, os.NewSyscallError("make mounts private", err)
 	}
-	root, err := mount.Tmpfs(rootSize, rootInodes, 0o755, rootAttrs)
+	t, binds, err := stageTree(spec, image)
 	if err != nil {
 		return none, init, err
 	}
-	defer root.Close()
-	t := &tree{spec: spec, root: root, image: image}
-	binds, err := t.openBinds()
-	if err != nil {
-		return none, init, err
-	}
-	scratch, err := t.openScratch()
-	if err != nil {
-		return none, init, fmt.Errorf("writable space: %w", err)
-	}
-	if err := root.Attach(unix.AT_FDCWD, stage); err != nil {
-		return none, init, err
-	}
+	defer t.root.Close()
 	held, err := t.startInit()
 	if err != nil {
 		return none, init, err
@@ -88,14 +76,8 @@ func buildRoot(spec *bootspec.Spec, image int) (mount.Tree, forkexec.Child, erro
 	if err := t.showTerminals(); err != nil {
 		return none, init, fmt.Errorf("terminals: %w", err)
 	}
-	// The writable space comes first: a mount may lie below /work.
-	if err := t.showScratch(scratch); err != nil {
-		return none, init, fmt.Errorf("writable space: %w", err)
-	}
-	for i, b := range binds {
-		if err := t.place(&spec.Binds[i], b); err != nil {
-			return none, init, fmt.Errorf("mount %s: %w", spec.Binds[i].Target, err)
-		}
+	if err := t.placeAll(binds); err != nil {
+		return none, init, err
 	}
 	if init, err = held(); err != nil {
 		return none, init, err
@@ -103,7 +85,39 @@ func buildRoot(spec *bootspec.Spec, image int) (mount.Tree, forkexec.Child, erro
 	if err := t.maskProc(); err != nil {
 		return none, init, err
 	}
-	return scratch, init, t.pivot()
+	return t.scratch, init, t.pivot()
+}
+
+// stageTree attaches an empty root, with the writable space below it, and opens
+// what is to be mounted in it while the host's tree is still in sight.
+func stageTree(spec *bootspec.Spec, image int) (*tree, []mount.Tree, error) {
+	root, err := mount.Tmpfs(rootSize, rootInodes, 0o755, rootAttrs)
+	if err != nil {
+		return nil, nil, err
+	}
+	t := &tree{spec: spec, root: root, image: image}
+	binds, err := t.openBinds()
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := t.openScratch(); err != nil {
+		return nil, nil, fmt.Errorf("writable space: %w", err)
+	}
+	return t, binds, root.Attach(unix.AT_FDCWD, stage)
+}
+
+// placeAll shows the writable space and then the mounts, of which one may lie
+// below /work.
+func (t *tree) placeAll(binds []mount.Tree) error {
+	if err := t.showScratch(); err != nil {
+		return fmt.Errorf("writable space: %w", err)
+	}
+	for i, b := range binds {
+		if err := t.place(&t.spec.Binds[i], b); err != nil {
+			return fmt.Errorf("mount %s: %w", t.spec.Binds[i].Target, err)
+		}
+	}
+	return nil
 }
 
 func bindAttrs(b *bootspec.Bind) uint64 {
@@ -193,17 +207,7 @@ func rebind(at func(string) (int, error), p string, attrs uint64) error {
 		return err
 	}
 	defer unix.Close(fd)
-	m, err := mount.Clone(fd, "", true)
-	if err != nil {
-		return err
-	}
-	defer m.Close()
-	if attrs != 0 {
-		if err := m.Set(attrs); err != nil {
-			return err
-		}
-	}
-	return m.Attach(fd, "")
+	return mount.Rebind(fd, attrs)
 }
 
 // cover hides what is at the descriptor behind something empty that nobody
@@ -213,15 +217,7 @@ func (t *tree) cover(fd int, file bool) error {
 	if file {
 		source = t.emptyFile
 	}
-	m, err := mount.Clone(source, "", false)
-	if err != nil {
-		return err
-	}
-	defer m.Close()
-	if err := m.Set(mount.ReadOnly | mount.NoSUID | mount.NoDev | mount.NoExec); err != nil {
-		return err
-	}
-	return m.Attach(fd, "")
+	return mount.Cover(fd, source, "")
 }
 
 // furnish makes the folders, files and links of the root itself.
@@ -316,22 +312,21 @@ func (t *tree) makeTarget(p string, file bool) error {
 // openScratch makes the one writable space, unless the host did. It is attached
 // below the new root, where it goes with the old one: before Linux 6.15 only
 // what is attached can be cloned in parts.
-func (t *tree) openScratch() (mount.Tree, error) {
-	m := mount.FromFD(t.spec.ScratchFD)
+func (t *tree) openScratch() (err error) {
+	t.scratch = mount.FromFD(t.spec.ScratchFD)
 	if t.spec.ScratchFD == 0 {
-		var err error
-		m, err = mount.Tmpfs(t.spec.ScratchSize, t.spec.ScratchInodes, 0o755, mount.NoSUID|mount.NoDev)
+		t.scratch, err = mount.Tmpfs(t.spec.ScratchSize, t.spec.ScratchInodes, 0o755, mount.NoSUID|mount.NoDev)
 		if err != nil {
-			return m, err
+			return err
 		}
 	}
-	t.scratch = m
-	return m, m.Attach(unix.AT_FDCWD, stage)
+	return t.scratch.Attach(unix.AT_FDCWD, stage)
 }
 
 // showScratch shows parts of the writable space at /work, /tmp and /dev/shm,
 // so that one bound holds over all three.
-func (t *tree) showScratch(m mount.Tree) error {
+func (t *tree) showScratch() error {
+	m := t.scratch
 	for _, d := range []struct {
 		name, target string
 		mode         uint32
@@ -440,17 +435,8 @@ func (t *tree) mask(fd int, dir bool) error {
 // pivot makes the new root the root of every process here and lets go of the
 // old one.
 func (t *tree) pivot() error {
-	if err := unix.Chdir(stage); err != nil {
-		return os.NewSyscallError("chdir", err)
-	}
-	if err := unix.PivotRoot(".", ".old"); err != nil {
-		return os.NewSyscallError("pivot_root", err)
-	}
-	if err := unix.Chdir("/"); err != nil {
-		return os.NewSyscallError("chdir", err)
-	}
-	if err := unix.Unmount("/.old", unix.MNT_DETACH); err != nil {
-		return os.NewSyscallError("umount old root", err)
+	if err := mount.Pivot(stage, ".old"); err != nil {
+		return err
 	}
 	for _, p := range []string{"/.old", "/.none"} {
 		if err := unix.Rmdir(p); err != nil {

@@ -143,6 +143,49 @@ func (t Tree) Attach(dir int, path string) error {
 	return nil
 }
 
+// Rebind mounts what is at a descriptor on itself, with more attributes.
+func Rebind(at int, attrs uint64) error {
+	m, err := Clone(at, "", true)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	if err := m.Set(attrs); err != nil {
+		return err
+	}
+	return m.Attach(at, "")
+}
+
+// Cover hides what is at a descriptor behind a mount of something empty, which
+// is named as for [Clone].
+func Cover(at, dir int, empty string) error {
+	m, err := Clone(dir, empty, false)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	if err := m.Set(ReadOnly | NoSUID | NoDev | NoExec); err != nil {
+		return err
+	}
+	return m.Attach(at, "")
+}
+
+// Pivot makes what is attached at a path the root of every process in this mount
+// namespace, and lets go of the old one; old is an empty folder of the new root
+// for the moment in between.
+func Pivot(path, old string) error {
+	if err := unix.Chdir(path); err != nil {
+		return os.NewSyscallError("chdir", err)
+	}
+	if err := unix.PivotRoot(".", old); err != nil {
+		return os.NewSyscallError("pivot_root", err)
+	}
+	if err := unix.Chdir("/"); err != nil {
+		return os.NewSyscallError("chdir", err)
+	}
+	return os.NewSyscallError("umount old root", unix.Unmount("/"+old, unix.MNT_DETACH))
+}
+
 // Beneath opens a path below a folder for use as a place, never following a
 // link of any kind and never leaving the folder.
 func Beneath(dir int, path string) (int, error) {
