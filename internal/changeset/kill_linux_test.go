@@ -80,7 +80,7 @@ func TestApplyKilled(t *testing.T) {
 func TestApplyClears(t *testing.T) {
 	w := newWorld(t, map[string]string{"d/a": "a", "gone/x": "x", "gone/y": "y"})
 	w.track()
-	w.make(w.upper, map[string]string{"d/a": "A", "gone": "!"})
+	w.make(w.upper, map[string]string{"d/a": "A", "gone": "!", "made/a": "A"})
 	w.copiedUp("d")
 	w.read(Bounds{})
 	if _, err := w.apply(ApplyOptions{Only: []string{"d"}}); err != nil {
@@ -92,10 +92,11 @@ func TestApplyClears(t *testing.T) {
 	}
 	w.make(w.host, map[string]string{"d/" + temp: "a"})
 	w.must(os.Rename(filepath.Join(w.host, "gone/x"), filepath.Join(w.host, "gone", temp)))
+	w.must(os.Mkdir(filepath.Join(w.host, temp), 0o700)) // it was about to be the folder made
 	if _, err := w.apply(ApplyOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if got := tree(t, w.host); len(got) != 2 {
+	if got := tree(t, w.host); len(got) != 4 {
 		t.Errorf("the host has %v", got)
 	}
 }

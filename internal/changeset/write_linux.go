@@ -133,6 +133,9 @@ func pathError(op, name string, err error) error {
 // clear removes what a killed application has left under the temporary name.
 func (a *applier) clear(dir int) error {
 	err := unix.Unlinkat(dir, a.temp, 0)
+	if errors.Is(err, unix.EISDIR) {
+		err = unix.Unlinkat(dir, a.temp, unix.AT_REMOVEDIR)
+	}
 	if errors.Is(err, unix.ENOENT) {
 		return nil
 	}
@@ -184,11 +187,7 @@ func (a *applier) recognize(dir int, base *State) error {
 // put gives what was written under the temporary name its own, in one step.
 func (a *applier) put(dir int, name string, n *node) error {
 	if n.Base == nil || n.baseFolder() {
-		err := unix.Renameat2(dir, a.temp, dir, name, unix.RENAME_NOREPLACE)
-		if errors.Is(err, unix.EEXIST) {
-			return conflict("something was put there on the host meanwhile")
-		}
-		return pathError("rename", name, err)
+		return a.putNew(dir, name)
 	}
 	err := unix.Renameat2(dir, a.temp, dir, name, unix.RENAME_EXCHANGE)
 	if errors.Is(err, unix.EINVAL) {
@@ -204,6 +203,15 @@ func (a *applier) put(dir int, name string, n *node) error {
 		return errors.Join(err, unix.Renameat2(dir, a.temp, dir, name, unix.RENAME_EXCHANGE))
 	}
 	return pathError("remove", name, unix.Unlinkat(dir, a.temp, 0))
+}
+
+// putNew is put where nothing is.
+func (a *applier) putNew(dir int, name string) error {
+	err := unix.Renameat2(dir, a.temp, dir, name, unix.RENAME_NOREPLACE)
+	if errors.Is(err, unix.EEXIST) {
+		return conflict("something was put there on the host meanwhile")
+	}
+	return pathError("rename", name, err)
 }
 
 // putWithoutExchange is put on a file system that can't exchange: between the
@@ -265,16 +273,26 @@ func (a *applier) owner(dir int, n *node) (uid, gid int, ok bool) {
 	return uid, gid, true
 }
 
-// makeFolder makes a folder. One whose mode keeps its owner out gets that when
-// all is in it.
+// makeFolder makes a folder, which has its owner and mode when it comes into its
+// place: one that has not would be a stranger to the application that goes on.
 func (a *applier) makeFolder(dir int, name string, n *node) error {
-	if err := unix.Mkdirat(dir, name, 0o700); err != nil {
-		if errors.Is(err, unix.EEXIST) {
-			return conflict("something was put there on the host meanwhile")
-		}
+	if err := a.clear(dir); err != nil {
+		return err
+	}
+	if err := unix.Mkdirat(dir, a.temp, 0o700); err != nil {
 		return pathError("make", name, err)
 	}
-	fd, err := openInside(dir, name, folderFlags)
+	err := a.furnish(dir, name, n)
+	if err == nil {
+		err = a.putNew(dir, name)
+	}
+	return a.undo(dir, err)
+}
+
+// furnish gives a new folder its owner and mode. One whose mode keeps its owner
+// out gets that when all is in it.
+func (a *applier) furnish(dir int, name string, n *node) error {
+	fd, err := openInside(dir, a.temp, folderFlags)
 	if err != nil {
 		return err
 	}
