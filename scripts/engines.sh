@@ -24,6 +24,7 @@
 # bin/tranca-sentry is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. scripts/subids.sh
 
 set=${TRANCA_ENGINES:-tranca-test}
 run=/run/$set-engines
@@ -174,13 +175,7 @@ start_podman() {
 make_user() {
 	id $user >/dev/null 2>&1 ||
 		useradd --system --no-create-home --home-dir "$data/rootless" --shell /usr/sbin/nologin $user
-	grep -q "^$user:" /etc/subuid 2>/dev/null && return
-	touch /etc/subuid /etc/subgid
-	local first
-	first=$(cat /etc/subuid /etc/subgid | awk -F: '
-		$2 + $3 > top { top = $2 + $3 }
-		END { if (top < 2000000) top = 2000000; print int((top + 65535) / 65536) * 65536 }')
-	usermod --add-subuids "$first-$((first + 65535))" --add-subgids "$first-$((first + 65535))" $user
+	give_subids $user
 }
 
 alive() { kill -0 "$(cat "$run/$1.pid" 2>/dev/null)" 2>/dev/null; }

@@ -11,6 +11,7 @@ set -eu
 
 testrun=$1 bin=$2 log=$3 prefix=$4 parts=$5
 shift 5
+. scripts/subids.sh
 
 sub=tranca-test-sub
 plain=tranca-test-plain
@@ -47,25 +48,14 @@ cleanup() {
 }
 trap cleanup EXIT
 
-# next_id prints the first id above all subordinate ranges, rounded up.
-next_id() {
-	cat /etc/subuid /etc/subgid 2>/dev/null | awk -F: '
-		$2 + $3 > top { top = $2 + $3 }
-		END { if (top < 1000000) top = 1000000; print int((top + 65535) / 65536) * 65536 }'
-}
-
 make_users() {
-	local first
+	local user
 	for user in $sub $plain; do
 		id "$user" >/dev/null 2>&1 && continue
 		useradd --system --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin "$user"
 		made+=("$user")
 	done
-	if ! grep -q "^$sub:" /etc/subuid 2>/dev/null; then
-		first=$(next_id)
-		touch /etc/subuid /etc/subgid
-		usermod --add-subuids "$first-$((first + 65535))" --add-subgids "$first-$((first + 65535))" $sub
-	fi
+	give_subids $sub
 }
 
 # delegate_v1 gives a group of each v1 hierarchy to the user.

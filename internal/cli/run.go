@@ -175,7 +175,14 @@ func narrowed(p tranca.Policy, o policy.Overrides) (settled, error) {
 // widening lists the flags that can only widen, or ask for something else.
 func widening(p tranca.Policy, o policy.Overrides) []tranca.Problem {
 	var problems []tranca.Problem
-	const only = "a policy that was written beforehand is in force, so flags only narrow"
+	add := func(item tranca.Item, asked, mend string) {
+		problem := tranca.Problem{
+			Item: item, Asked: asked, Mend: mend,
+			Missing: "a policy that was written beforehand is in force, so flags only narrow",
+		}
+		locate(&problem, p.Source)
+		problems = append(problems, problem)
+	}
 	for _, m := range o.Mounts {
 		mode := "ro"
 		switch {
@@ -184,33 +191,17 @@ func widening(p tranca.Policy, o policy.Overrides) []tranca.Problem {
 		case m.Cow:
 			mode = "cow"
 		}
-		problem := tranca.Problem{
-			Item: tranca.ItemMounts, Asked: fmt.Sprintf("--mount %s:%s:%s", m.Source, m.Target, mode), Missing: only,
-			Mend: fmt.Sprintf("mounts: [{source: %q, target: %q, mode: %s}]", m.Source, m.Target, mode),
-		}
-		locate(&problem, p.Source)
-		problems = append(problems, problem)
+		add(tranca.ItemMounts, fmt.Sprintf("--mount %s:%s:%s", m.Source, m.Target, mode),
+			fmt.Sprintf("mounts: [{source: %q, target: %q, mode: %s}]", m.Source, m.Target, mode))
 	}
 	for _, item := range o.Waive {
-		problem := tranca.Problem{
-			Item: item, Asked: fmt.Sprintf("--waive %s", item), Missing: only,
-			Mend: fmt.Sprintf("waive: [%s]", item),
-		}
-		locate(&problem, p.Source)
-		problems = append(problems, problem)
+		add(item, "--waive "+string(item), fmt.Sprintf("waive: [%s]", item))
 	}
-	for _, f := range []struct {
-		item tranca.Item
-		name string
-		set  *string
-	}{{tranca.ItemFiles, "image", o.Image}, {tranca.ItemIsolation, "runtime", o.Runtime}} {
-		if f.set != nil {
-			problem := tranca.Problem{
-				Item: f.item, Asked: fmt.Sprintf("--%s %s", f.name, *f.set), Missing: only, Mend: fmt.Sprintf("%s: %s", f.name, *f.set),
-			}
-			locate(&problem, p.Source)
-			problems = append(problems, problem)
-		}
+	if o.Image != nil {
+		add(tranca.ItemFiles, "--image "+*o.Image, "image: "+*o.Image)
+	}
+	if o.Runtime != nil {
+		add(tranca.ItemIsolation, "--runtime "+*o.Runtime, "runtime: "+*o.Runtime)
 	}
 	return problems
 }

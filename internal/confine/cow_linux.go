@@ -19,7 +19,8 @@ import (
 const MountModes = "ro, rw, cow"
 
 // cowSource refuses what can't be shown copy-on-write.
-func cowSource(m *tranca.Mount, s source) error {
+func cowSource(s *Source) error {
+	m := s.mount
 	if s.file {
 		return fmt.Errorf("%w: mount %s: it is a file, and mode cow is for folders: mount the folder that it is in", tranca.ErrInvalid, m.Source)
 	}

@@ -83,6 +83,17 @@ func KernelOlder(major, minor int) bool {
 	return a < major || (a == major && b < minor)
 }
 
+// TooOld refuses kernels before the oldest that the mechanisms are known on.
+func TooOld(backend string) error {
+	if !KernelOlder(5, 15) {
+		return nil
+	}
+	return &tranca.RefusalError{Backend: backend, Unavailable: true, Problems: []tranca.Problem{{
+		Item: tranca.ItemIsolation, Asked: "Linux 5.15 or later",
+		Missing: "this kernel is " + KernelRelease(), Mend: "update the kernel",
+	}}}
+}
+
 func isWSL1() bool {
 	r := KernelRelease()
 	return strings.Contains(r, "Microsoft") && !strings.Contains(r, "WSL2")

@@ -55,7 +55,7 @@ func (h *Host) CPUTimeGuarantee() tranca.Guarantee {
 func Accepts(report *tranca.Report, p *tranca.Policy) error {
 	var problems []tranca.Problem
 	for _, item := range tranca.Items() {
-		if g := report.Find(item); !g.Held && !p.Waives(item) && needs(item, p) {
+		if g := report.Find(item); !g.Held && !p.Waives(item) && Needs(item, p) {
 			problems = append(problems, tranca.Problem{
 				Item: item, Asked: string(item), Missing: g.Missing, Mend: g.Mend,
 			})
@@ -65,20 +65,4 @@ func Accepts(report *tranca.Report, p *tranca.Policy) error {
 		return nil
 	}
 	return &tranca.RefusalError{Backend: report.Backend, Problems: problems}
-}
-
-// needs reports whether a policy asks for an item at all.
-func needs(item tranca.Item, p *tranca.Policy) bool {
-	switch item {
-	case tranca.ItemMounts, tranca.ItemProtect:
-		return len(p.Mounts) > 0
-	case tranca.ItemMountDisk:
-		for i := range p.Mounts {
-			if p.Mounts[i].Writable && !p.Mounts[i].DiskUnbounded {
-				return true
-			}
-		}
-		return false
-	}
-	return true
 }

@@ -44,8 +44,22 @@ type HostTree struct {
 	spec bootspec.Spec
 }
 
-// AddTo adds the image "host" to a boot message.
-func (l *HostTree) AddTo(spec *bootspec.Spec, p *tranca.Policy) error {
+// AddTo adds the root tree to a boot message: that of the policy's image, which
+// has been opened, or the host's.
+func (l *HostTree) AddTo(boot *bootspec.Spec, spec *tranca.Spec) error {
+	p, img := &spec.Policy, spec.Image
+	if (p.Image == tranca.ImageHost) != (img == nil) {
+		return fmt.Errorf("%w: image %q was not opened", tranca.ErrInvalid, p.Image)
+	}
+	if img == nil {
+		return l.addHost(boot, p)
+	}
+	boot.Env, boot.Path = ImageEnvironment(p, img), ImagePath(img)
+	return AddImage(boot, p, img)
+}
+
+// addHost adds the image "host".
+func (l *HostTree) addHost(spec *bootspec.Spec, p *tranca.Policy) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.at.IsZero() || time.Since(l.at) > treeAge {

@@ -19,43 +19,6 @@ import (
 // through for host-executable files.
 const maxProtectWalk = 200_000
 
-// source is a checked mount source.
-type source struct {
-	fd    int
-	file  bool
-	owner uint32
-	group uint32
-}
-
-// openSource opens a mount source as the operator named it, without following
-// a link in any part, and says what it is. A link would let whoever owns it
-// choose what is mounted.
-func openSource(m *tranca.Mount) (source, error) {
-	fd, err := mount.NoLinks(m.Source)
-	if err != nil {
-		return source{}, sourceError(m, err)
-	}
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		unix.Close(fd)
-		return source{}, sourceError(m, err)
-	}
-	s := source{fd: fd, owner: st.Uid, group: st.Gid}
-	switch st.Mode & unix.S_IFMT {
-	case unix.S_IFDIR:
-	case unix.S_IFREG:
-		s.file = true
-	case unix.S_IFLNK:
-		unix.Close(fd)
-		return source{}, sourceError(m, unix.ELOOP)
-	default:
-		unix.Close(fd)
-		return source{}, fmt.Errorf("%w: mount %s: it is a %s; only folders and regular files can be mounted",
-			tranca.ErrInvalid, m.Source, kindName(st.Mode))
-	}
-	return s, nil
-}
-
 func sourceError(m *tranca.Mount, err error) error {
 	switch {
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR):
@@ -79,43 +42,44 @@ func kindName(mode uint32) string {
 	return "special file"
 }
 
-// bindOf describes a mount for the agent, all but how it gets there.
-func bindOf(m *tranca.Mount, s source) (bootspec.Bind, error) {
-	b := bootspec.Bind{
+// describe describes the mount for the agent, all but how it gets there.
+func (s *Source) describe() error {
+	m, b := s.mount, &s.Bind
+	*b = bootspec.Bind{
 		Target:   strings.TrimPrefix(m.Target, "/"),
 		File:     s.file,
 		Writable: m.Writable || m.Cow,
 		Cow:      m.Cow,
 	}
 	if m.Cow {
-		if err := cowSource(m, s); err != nil {
-			return b, err
+		if err := cowSource(s); err != nil {
+			return err
 		}
 	}
 	if s.file {
-		return b, nil
+		return nil
 	}
 	for _, p := range m.Deny {
 		c, err := coverOf(s.fd, p)
 		if err != nil {
-			return b, fmt.Errorf("%w: mount %s: deny %s: %w", tranca.ErrInvalid, m.Source, p, err)
+			return fmt.Errorf("%w: mount %s: deny %s: %w", tranca.ErrInvalid, m.Source, p, err)
 		}
 		if c.Path != "" {
 			b.Deny = append(b.Deny, c)
 		} else if b.Writable {
-			return b, fmt.Errorf("%w: mount %s: deny %s: it does not exist, so nothing can cover it in a writable mount; make it first or mount read-only",
+			return fmt.Errorf("%w: mount %s: deny %s: it does not exist, so nothing can cover it in a writable mount; make it first or mount read-only",
 				tranca.ErrInvalid, m.Source, p)
 		}
 	}
 	if !b.Writable || len(m.Protect) == 0 {
-		return b, nil
+		return nil
 	}
 	found, err := findProtected(s.fd, m.Protect)
 	if err != nil {
-		return b, fmt.Errorf("%w: mount %s: %w", tranca.ErrInvalid, m.Source, err)
+		return fmt.Errorf("%w: mount %s: %w", tranca.ErrInvalid, m.Source, err)
 	}
 	b.Protect, b.Pin = found, ancestors(found)
-	return b, nil
+	return nil
 }
 
 func coverOf(dir int, p string) (bootspec.Cover, error) {

@@ -2,7 +2,6 @@ package confine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"syscall"
@@ -12,7 +11,6 @@ import (
 	"tranca"
 	"tranca/internal/linux/cleanup"
 	"tranca/internal/linux/forkexec"
-	"tranca/internal/linux/mount"
 )
 
 // Prepare makes what a plan shows of the host: the policy's mounts and, where
@@ -83,18 +81,15 @@ func (h *Host) openMounts(pl *Plan, a *Allotment, cu *cleanup.Stack) error {
 	cu.Add(pl.CloseMounts)
 	for i := range pl.Policy.Mounts {
 		pm := &pl.Policy.Mounts[i]
-		src, err := openSource(pm)
+		src, err := OpenSource(pm)
 		if err != nil {
 			return err
 		}
 		pl.sources = append(pl.sources, src)
-		bind, err := bindOf(pm, src)
-		if err != nil {
-			return err
-		}
+		bind := src.Bind
 		if h.Root {
 			uid, gid := a.CodeIDs()
-			t, err := cloneMapped(h.Backend, pm, src, uid, gid)
+			t, err := src.CloneMapped(h.Backend, uid, gid)
 			if err != nil {
 				return err
 			}
@@ -106,35 +101,6 @@ func (h *Host) openMounts(pl *Plan, a *Allotment, cu *cleanup.Stack) error {
 		pl.Boot.Binds = append(pl.Boot.Binds, bind)
 	}
 	return nil
-}
-
-// cloneMapped clones a mount whose owner appears inside as the code's user, so
-// that the code can use what the operator mounted, and files that it makes
-// belong to that owner outside.
-func cloneMapped(backend string, pm *tranca.Mount, src source, uid, gid uint32) (mount.Tree, error) {
-	// With what the host has mounted below: without it the code would see what
-	// that covers.
-	t, err := mount.Clone(src.fd, "", true)
-	if err != nil {
-		return t, fmt.Errorf("mount %s: %w", pm.Source, err)
-	}
-	ns, err := userNamespace([]IDMap{{src.owner, uid}}, []IDMap{{src.group, gid}})
-	if err != nil {
-		t.Close()
-		return t, fmt.Errorf("mount %s: %w", pm.Source, err)
-	}
-	defer ns.Close()
-	err = t.MapIDs(int(ns.Fd()))
-	if err != nil && (pm.Writable || pm.Cow || !errors.Is(err, unix.EINVAL)) {
-		t.Close()
-		return t, &tranca.RefusalError{Backend: backend, Problems: []tranca.Problem{{
-			Item: tranca.ItemMounts, Asked: "mount " + pm.Source + " with its owner mapped to the code's user",
-			Missing: "the file system there can't map owners (" + err.Error() + ")",
-			Mend:    "mount a folder of ext4, xfs, btrfs or tmpfs, or read-only",
-		}}}
-	}
-	// A read-only mount that can't be mapped shows what everybody may read.
-	return t, nil
 }
 
 // userNamespace makes a user namespace with the given maps, for the one call

@@ -43,8 +43,8 @@ type Plan struct {
 	Single bool    // only the caller's own user is to be had
 	Spaces uintptr // the namespaces, as clone flags
 
-	sources  []source // opened mount sources, one for each mount
-	mountFDs []int    // detached mounts to pass
+	sources  []*Source // one for each mount
+	mountFDs []int     // detached mounts to pass
 }
 
 // NewPlan turns a policy into a boot message, but for the mounts and what runs
@@ -89,7 +89,7 @@ func (pl *Plan) CloseMounts() {
 	}
 	pl.mountFDs = nil
 	for _, s := range pl.sources {
-		unix.Close(s.fd)
+		s.Close()
 	}
 	pl.sources = nil
 }

@@ -1,6 +1,9 @@
 package confine
 
 import (
+	"errors"
+	"fmt"
+
 	"golang.org/x/sys/unix"
 
 	"tranca"
@@ -8,8 +11,7 @@ import (
 	"tranca/internal/linux/mount"
 )
 
-// Source is a mount's source, opened and looked through, for a backend that
-// does not hand it to a guest agent.
+// Source is a mount's source, opened and looked through.
 type Source struct {
 	// Bind says what to hide and protect in it.
 	Bind bootspec.Bind
@@ -17,32 +19,78 @@ type Source struct {
 	Owner, Group uint32
 
 	mount *tranca.Mount
-	open  source
+	fd    int
+	file  bool
 }
 
-// OpenSource opens the source of a mount without following a link in any part
-// of its path. The caller closes it.
+// OpenSource opens the source of a mount as the operator named it, without
+// following a link in any part of its path: a link would let whoever owns it
+// choose what is mounted. The caller closes it.
 func OpenSource(m *tranca.Mount) (*Source, error) {
-	src, err := openSource(m)
+	fd, err := mount.NoLinks(m.Source)
 	if err != nil {
+		return nil, sourceError(m, err)
+	}
+	s := &Source{mount: m, fd: fd}
+	if err := s.look(); err != nil {
+		s.Close()
 		return nil, err
 	}
-	bind, err := bindOf(m, src)
-	if err != nil {
-		unix.Close(src.fd)
-		return nil, err
+	return s, nil
+}
+
+// look fills in what is known of an opened source.
+func (s *Source) look() error {
+	var st unix.Stat_t
+	if err := unix.Fstat(s.fd, &st); err != nil {
+		return sourceError(s.mount, err)
 	}
-	return &Source{Bind: bind, Owner: src.owner, Group: src.group, mount: m, open: src}, nil
+	s.Owner, s.Group = st.Uid, st.Gid
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFDIR:
+	case unix.S_IFREG:
+		s.file = true
+	case unix.S_IFLNK:
+		return sourceError(s.mount, unix.ELOOP)
+	default:
+		return fmt.Errorf("%w: mount %s: it is a %s; only folders and regular files can be mounted",
+			tranca.ErrInvalid, s.mount.Source, kindName(st.Mode))
+	}
+	return s.describe()
 }
 
 // FD is a descriptor of the source that can only be used as a place.
-func (s *Source) FD() int { return s.open.fd }
+func (s *Source) FD() int { return s.fd }
 
 // CloneMapped clones the source's mounts with its owner shown as this user and
-// group. Only root can.
+// group, so that the code can use what the operator mounted, and files that it
+// makes belong to that owner outside. Only root can.
 func (s *Source) CloneMapped(backend string, uid, gid uint32) (mount.Tree, error) {
-	return cloneMapped(backend, s.mount, s.open, uid, gid)
+	m := s.mount
+	// With what the host has mounted below: without it the code would see what
+	// that covers.
+	t, err := mount.Clone(s.fd, "", true)
+	if err != nil {
+		return t, fmt.Errorf("mount %s: %w", m.Source, err)
+	}
+	ns, err := userNamespace([]IDMap{{s.Owner, uid}}, []IDMap{{s.Group, gid}})
+	if err != nil {
+		t.Close()
+		return t, fmt.Errorf("mount %s: %w", m.Source, err)
+	}
+	defer ns.Close()
+	err = t.MapIDs(int(ns.Fd()))
+	if err != nil && (m.Writable || m.Cow || !errors.Is(err, unix.EINVAL)) {
+		t.Close()
+		return t, &tranca.RefusalError{Backend: backend, Problems: []tranca.Problem{{
+			Item: tranca.ItemMounts, Asked: "mount " + m.Source + " with its owner mapped to the code's user",
+			Missing: "the file system there can't map owners (" + err.Error() + ")",
+			Mend:    "mount a folder of ext4, xfs, btrfs or tmpfs, or read-only",
+		}}}
+	}
+	// A read-only mount that can't be mapped shows what everybody may read.
+	return t, nil
 }
 
 // Close drops the descriptor.
-func (s *Source) Close() error { return unix.Close(s.open.fd) }
+func (s *Source) Close() error { return unix.Close(s.fd) }

@@ -65,6 +65,16 @@ func (s *Spawner) Spawn(script *forkexec.Script) (c forkexec.Child, err error) {
 	return c, err
 }
 
+// For is Spawn or, where a network namespace was made ahead, SpawnIn into that;
+// the plan then asks for none.
+func (s *Spawner) For(a *Allotment, pl *Plan) func(*forkexec.Script) (forkexec.Child, error) {
+	if a.Network == nil || pl.Spaces&unix.CLONE_NEWNET == 0 {
+		return s.Spawn
+	}
+	pl.Spaces &^= unix.CLONE_NEWNET
+	return func(script *forkexec.Script) (forkexec.Child, error) { return s.SpawnIn(a.Network, script) }
+}
+
 // SpawnIn is Spawn into a network namespace. A thread that can't come back
 // from there would put other sandboxes into it, so that is the end.
 func (s *Spawner) SpawnIn(network *os.File, script *forkexec.Script) (c forkexec.Child, err error) {

@@ -38,11 +38,7 @@ func mounted(t *testing.T, m tranca.Mount) error {
 	}
 	p := local.DefaultPolicy()
 	p.Floor, p.Backend, p.Mounts = tranca.LevelProcess, process.Name, []tranca.Mount{m}
-	for _, item := range tranca.Waivable() {
-		if !report.Holds(item) {
-			p.Waive = append(p.Waive, item)
-		}
-	}
+	p.Waive = append(p.Waive, Lacking(&report)...)
 	l, err := local.New(local.WithBackend(b), local.WithPolicy(p))
 	if err != nil {
 		return err

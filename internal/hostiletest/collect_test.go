@@ -29,7 +29,7 @@ func TestHostileArtifacts(t *testing.T) {
 		shared(w, p)
 		p.Limits.FileSize = 1 << 30
 	})
-	secret := filepath.Join(openFolder(t), "tranca-secret")
+	secret := filepath.Join(OpenFolder(t), "tranca-secret")
 	if err := os.WriteFile(secret, []byte("x"), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func TestHostileSwapWhileCollected(t *testing.T) {
 		shared(w, p)
 		p.Limits.Wall = 300 * time.Millisecond
 	})
-	host := openFolder(t)
+	host := OpenFolder(t)
 	if err := os.WriteFile(filepath.Join(host, "tranca-secret"), []byte("x"), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +175,7 @@ for name in ('.git/hooks/pre-commit', '.git/config', 'vendor/x/.git/hooks/post-c
 
 // TestHostileMountSources names what must not be mounted: API-04.
 func TestHostileMountSources(t *testing.T) {
-	dir := openFolder(t)
+	dir := OpenFolder(t)
 	link := filepath.Join(dir, "link")
 	if err := os.Symlink("/etc", link); err != nil {
 		t.Fatal(err)

@@ -162,7 +162,7 @@ func TestHostileAgent(t *testing.T) {
 			go func() {
 				done <- w.run(stubborn + "time.sleep(2)\nos._exit(0)")
 			}()
-			eventually(t, "the tree runs", func() bool { return len(w.left()) >= 5 })
+			Eventually(t, "the tree runs", func() bool { return len(w.left()) >= 5 })
 			if c.sig != 0 {
 				for _, pid := range agents(t) {
 					if err := unix.Kill(pid, c.sig); err != nil {

@@ -43,14 +43,10 @@ func newWorld(t testing.TB, change func(*world, *tranca.Policy)) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{TB: t, mark: "mark-" + rand.Text(), dir: openFolder(t), report: report}
+	w := &world{TB: t, mark: "mark-" + rand.Text(), dir: OpenFolder(t), report: report}
 	p := local.DefaultPolicy()
 	p.Floor, p.Backend = tranca.LevelProcess, process.Name
-	for _, item := range tranca.Waivable() {
-		if !report.Holds(item) {
-			p.Waive = append(p.Waive, item)
-		}
-	}
+	p.Waive = append(p.Waive, Lacking(&report)...)
 	if change != nil {
 		change(w, &p)
 	}
@@ -64,20 +60,6 @@ func newWorld(t testing.TB, change func(*world, *tranca.Policy)) *world {
 		}
 	})
 	return w
-}
-
-// openFolder makes a host folder that everybody may enter.
-func openFolder(t testing.TB) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "hostile-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	return dir
 }
 
 // shared is a change of the policy that mounts w.dir at /p, writable.
@@ -132,16 +114,6 @@ func (w *world) left() []int {
 		}
 	}
 	return pids
-}
-
-// eventually waits until something is so.
-func eventually(t testing.TB, what string, so func() bool) {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !so(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("it never came true that %s", what)
-		}
-	}
 }
 
 // ended checks how a run ended and what was refused.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tranca"
+	"tranca/internal/confine"
 )
 
 // reportTime bounds what a report takes that nobody waits for by a context.
@@ -250,7 +251,7 @@ func (b *Backend) accepts(e *engine, p *tranca.Policy, f finding) error {
 	r := tranca.Report{Guarantees: b.guaranteesBy(e, p.Runtime, f)}
 	var problems []tranca.Problem
 	for _, item := range tranca.Items() {
-		if g := r.Find(item); !g.Held && !p.Waives(item) && needs(item, p) {
+		if g := r.Find(item); !g.Held && !p.Waives(item) && confine.Needs(item, p) {
 			problems = append(problems, tranca.Problem{
 				Item: item, Asked: string(item), Missing: g.Missing, Mend: g.Mend,
 				Waivable: slices.Contains(tranca.Waivable(), item),
@@ -271,17 +272,6 @@ func (b *Backend) accepts(e *engine, p *tranca.Policy, f finding) error {
 	return &tranca.RefusalError{Backend: Name, Problems: problems}
 }
 
-// needs reports whether a policy asks for an item at all.
-func needs(item tranca.Item, p *tranca.Policy) bool {
-	switch item {
-	case tranca.ItemMounts, tranca.ItemProtect:
-		return len(p.Mounts) > 0
-	case tranca.ItemMountDisk:
-		return slices.ContainsFunc(p.Mounts, func(m tranca.Mount) bool { return m.Writable && !m.DiskUnbounded })
-	}
-	return true
-}
-
 // statement says how each item of the policy is enforced in this sandbox.
 func (b *Backend) statement(e *engine, pl *plan) []tranca.Enforcement {
 	r := tranca.Report{Guarantees: b.guaranteesBy(e, pl.policy.Runtime, pl.finding)}
@@ -294,7 +284,7 @@ func (b *Backend) statement(e *engine, pl *plan) []tranca.Enforcement {
 			if len(pl.policy.Mounts) == 0 {
 				continue
 			}
-			s.Mechanism, s.Status = mountStatement(item, pl, g.Mechanism)
+			s.Mechanism, s.Status = confine.MountStatement(item, pl.policy.Mounts, g.Mechanism)
 		case item == tranca.ItemUser && pl.user.callers:
 			s.Status, s.Mechanism = tranca.StatusWaived, pl.user.who()
 		case item == tranca.ItemUser && !pl.guest:
@@ -313,29 +303,8 @@ func (b *Backend) statement(e *engine, pl *plan) []tranca.Enforcement {
 
 // weaker says what still stands of a waived item.
 func weaker(item tranca.Item, missing string) string {
-	switch item {
-	case tranca.ItemMemory:
-		return "RLIMIT_AS for each process; the tree is not bounded (" + missing + ")"
-	case tranca.ItemCPUTime:
-		return "RLIMIT_CPU for each process; the tree is not bounded (" + missing + ")"
-	case tranca.ItemPIDs:
+	if item == tranca.ItemPIDs {
 		return "pids.max inside and a bound on the host's tasks (" + missing + ")"
 	}
-	return "not enforced: " + missing
-}
-
-func mountStatement(item tranca.Item, pl *plan, mechanism string) (string, tranca.Status) {
-	var rw []string
-	for i := range pl.policy.Mounts {
-		if m := &pl.policy.Mounts[i]; m.Writable {
-			rw = append(rw, m.Target)
-		}
-	}
-	switch {
-	case item == tranca.ItemMountDisk && len(rw) > 0:
-		return "no bound on what is written to " + strings.Join(rw, ", ") + ": the operator said so", tranca.StatusWaived
-	case item == tranca.ItemMountDisk, item == tranca.ItemProtect && len(rw) == 0:
-		return "all mounts are read-only", tranca.StatusEnforced
-	}
-	return mechanism, tranca.StatusEnforced
+	return confine.Weaker(item, missing)
 }

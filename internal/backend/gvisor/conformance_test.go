@@ -6,6 +6,7 @@ import (
 	"tranca"
 	"tranca/backendtest"
 	"tranca/internal/backend/gvisor"
+	"tranca/internal/hostiletest"
 )
 
 func TestGVisor(t *testing.T) {
@@ -43,11 +44,7 @@ func TestGVisor(t *testing.T) {
 	}
 	expect.Policy = func(p *tranca.Policy) {
 		p.Floor = tranca.LevelGVisor
-		for _, item := range tranca.Waivable() {
-			if !report.Holds(item) {
-				p.Waive = append(p.Waive, item)
-			}
-		}
+		p.Waive = append(p.Waive, hostiletest.Lacking(&report)...)
 	}
 	backendtest.Run(t, func(t *testing.T) tranca.Backend {
 		b, err := gvisor.New(gvisor.Options{})

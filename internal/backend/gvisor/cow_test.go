@@ -1,7 +1,6 @@
 package gvisor
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"os"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"tranca"
+	"tranca/internal/hostiletest"
 )
 
 // TestCow writes to a copy of a host folder through the Sentry, whose file
@@ -18,15 +18,7 @@ import (
 func TestCow(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	b, err := New(Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := b.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	}()
+	b := newBackend(t)
 	dir := t.TempDir()
 	for name, content := range map[string]string{"a": "a\n", "gone": "g\n", "d/x": "x\n", "d/y": "y\n", "m": "m\n"} {
 		at := filepath.Join(dir, name)
@@ -41,23 +33,15 @@ func TestCow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() {
-		if err := sb.Close(ctx); err != nil {
-			t.Error(err)
-		}
-	}()
-	var out bytes.Buffer
-	proc, err := sb.Start(ctx, tranca.Command{Args: []string{"sh", "-c", `
+	defer closeBox(t, sb)
+	got := hostiletest.Run(t, sb, tranca.Command{Args: []string{"sh", "-c", `
 cd /p && echo more >>a && rm gone && rm -r d && mkdir d && echo z >d/z && mv m m2 && ln -s a l && chmod 600 m2
-cat a; ls . d`}, Stdout: &out, Stderr: &out})
-	if err != nil {
-		t.Fatal(err)
+cat a; ls . d`}})
+	if got.Err != nil {
+		t.Fatal(got.Err)
 	}
-	if _, err := proc.Wait(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if want := "a\nmore\n.:\na\nd\nl\nm2\n\nd:\nz\n"; out.String() != want {
-		t.Errorf("out %q, want %q", out.String(), want)
+	if want := "a\nmore\n.:\na\nd\nl\nm2\n\nd:\nz\n"; got.Stdout != want || got.Stderr != "" {
+		t.Errorf("out %q and %q, want %q", got.Stdout, got.Stderr, want)
 	}
 	if err := sb.Kill(ctx); err != nil {
 		t.Fatal(err)

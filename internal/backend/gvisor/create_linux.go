@@ -34,16 +34,13 @@ func (b *Backend) groupsOf(p *tranca.Policy) cgroup.Limits {
 // newPlan turns a policy into the three boot messages, but for the mounts.
 func (b *Backend) newPlan(spec *tranca.Spec) (*plan, error) {
 	p := &spec.Policy
-	if (p.Image == tranca.ImageHost) != (spec.Image == nil) {
-		return nil, fmt.Errorf("%w: image %q was not opened", tranca.ErrInvalid, p.Image)
-	}
 	filter, err := b.codeFilter()
 	if err != nil {
 		return nil, err
 	}
 	pl := &plan{Plan: b.host.NewPlan(p), device: os.DevNull}
 	pl.Groups = b.groupsOf(p)
-	if err := b.addTree(&pl.Boot, spec); err != nil {
+	if err := b.tree.AddTo(&pl.Boot, spec); err != nil {
 		return nil, err
 	}
 	// The Sentry has devices of its own.
@@ -74,15 +71,6 @@ func (b *Backend) newPlan(spec *tranca.Spec) (*plan, error) {
 func (b *Backend) perProcess() confine.PerProcess {
 	s := b.host.Support
 	return confine.PerProcess{Memory: !s.Memory.Held, CPU: !s.CPUTime.Held}
-}
-
-// addTree adds the root tree to a boot message.
-func (b *Backend) addTree(boot *bootspec.Spec, spec *tranca.Spec) error {
-	if spec.Image == nil {
-		return b.tree.AddTo(boot, &spec.Policy)
-	}
-	boot.Env, boot.Path = confine.ImageEnvironment(&spec.Policy, spec.Image), confine.ImagePath(spec.Image)
-	return confine.AddImage(boot, &spec.Policy, spec.Image)
 }
 
 // moveRlimits gives the Sentry those that gVisor lets nobody set inside.
@@ -145,11 +133,7 @@ func (b *Backend) start(ctx context.Context, m *box, pl *plan) error {
 	closeAll(ours)
 	told := make(chan error, 1)
 	go func() { told <- k.tell(ctx, b, m, pl) }()
-	spawn := b.spawner.Spawn
-	if m.Network != nil && pl.Spaces&unix.CLONE_NEWNET != 0 {
-		pl.Spaces &^= unix.CLONE_NEWNET
-		spawn = func(s *forkexec.Script) (forkexec.Child, error) { return b.spawner.SpawnIn(m.Network, s) }
-	}
+	spawn := b.spawner.For(m.Allotment, &pl.Plan)
 	files, err := confine.StartAgent(ctx, spawn, &pl.Boot,
 		func(fds []*os.File) (*forkexec.Script, error) {
 			return pl.Script(m.Allotment, false, append(fds, theirs...), b.sentry,

@@ -26,8 +26,8 @@ print(status['CapEff'], status['CapBnd'], status['Seccomp'])
 print(libc.prctl(39, 0, 0, 0, 0))
 `)...)
 	want := "sandbox 1 1000 1\n204800\n0000000000000000 "
-	if !got.exit.Success() || !strings.HasPrefix(got.out, want) || !strings.HasSuffix(got.out, " 2\n1\n") {
-		t.Errorf("%s %v: %q %s; want %q and then a filter and no new privileges", got.exit, got.err, got.out, got.stderr, want)
+	if !got.Exit.Success() || !strings.HasPrefix(got.Stdout, want) || !strings.HasSuffix(got.Stdout, " 2\n1\n") {
+		t.Errorf("%s %v: %q %s; want %q and then a filter and no new privileges", got.Exit, got.Err, got.Stdout, got.Stderr, want)
 	}
 }
 

@@ -4,14 +4,13 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"io"
-	"net"
 	"os"
 	"path/filepath"
-	"sync/atomic"
 	"testing"
 
 	"tranca"
 	"tranca/internal/guest/bootspec"
+	"tranca/internal/hostiletest"
 )
 
 // TestHostileFiles tries the walls of the root: secrets, sockets, devices,
@@ -103,64 +102,21 @@ twin('own processes', lambda: expect('own', any(b'python3' in c for c in lines()
 	}
 }
 
-// listener counts who connects to sockets of the host.
-type listener struct{ hits atomic.Int32 }
-
-func (l *listener) serve(s *scene, network, address string) net.Addr {
-	s.Helper()
-	ln, err := net.Listen(network, address)
-	if err != nil {
-		s.Fatal(err)
-	}
-	s.Cleanup(func() { ln.Close() })
-	if network == "unix" && address[0] == '/' {
-		if err := os.Chmod(address, 0o777); err != nil {
-			s.Fatal(err)
-		}
-	}
-	go func() {
-		for {
-			c, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			l.hits.Add(1)
-			c.Close()
-		}
-	}()
-	return ln.Addr()
-}
-
 func socketRow() row {
 	return row{
 		id: "FS-05", what: "connect to the host's sockets: in a mounted folder, in one shown by mistake, by an abstract name",
 		scene: func(s *scene) {
-			path, abstract := &listener{}, &listener{}
-			path.serve(s, "unix", filepath.Join(s.dir, "docker.sock"))
-			abstract.serve(s, "unix", "@"+s.mark)
+			path, abstract := &hostiletest.Listener{}, &hostiletest.Listener{}
+			path.Serve(s, "unix", filepath.Join(s.dir, "docker.sock"))
+			abstract.Serve(s, "unix", "@"+s.mark)
 			s.policy.Mounts = []tranca.Mount{{Source: s.dir, Target: "/data"}}
 			s.vars["dir"] = s.dir
-			s.effect["by path"] = func() bool { return path.hits.Load() > 0 }
-			s.effect["abstract"] = func() bool { return abstract.hits.Load() > 0 }
+			s.effect["by path"] = path.Hit
+			s.effect["abstract"] = abstract.Hit
 		},
-		program: `
-def connect(address):
-    s = socket.socket(socket.AF_UNIX)
-    s.connect(address)
-    time.sleep(0.1)
-def first(*paths):
-    for p in paths:
-        try: return connect(p)
-        except OSError as e: last = e
-    raise last
+		program: hostiletest.UnixSockets + `
 attempt('by path', first, V['dir'] + '/docker.sock', '/data/docker.sock', '/mnt/docker.sock')
 attempt('abstract', connect, '\0' + V['mark'])
-def own():
-    a = socket.socket(socket.AF_UNIX)
-    a.bind('own-socket')
-    a.listen()
-    connect('own-socket')
-twin('own socket', own)
 twin('the folder', lambda: expect('seen', 'docker.sock' in os.listdir(V['dir'] if V['bare'] else '/data')))
 `,
 		controls: []control{{what: "any boundary"}},

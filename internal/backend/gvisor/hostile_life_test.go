@@ -18,17 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tranca"
+	"tranca/internal/hostiletest"
 )
-
-// eventually waits until something is so.
-func eventually(t testing.TB, what string, so func() bool) {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !so(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("it never came true that %s", what)
-		}
-	}
-}
 
 // sentryOf returns the pids of Sentry and file server among this process's
 // children.
@@ -109,8 +100,8 @@ func TestHostileOOMThenMore(t *testing.T) {
 	s.policy.Limits.Memory = 64 << 20
 	sb := s.open(nil)
 	defer closeBox(t, sb)
-	if got := s.runIn(sb, s.argv(touch)...); got.exit.Reason != tranca.EndMemory {
-		t.Errorf("%s %v", got.exit, got.err)
+	if got := s.runIn(sb, s.argv(touch)...); got.Exit.Reason != tranca.EndMemory {
+		t.Errorf("%s %v", got.Exit, got.Err)
 	}
 	_, err := sb.Start(t.Context(), tranca.Command{Args: []string{"/bin/true"}})
 	if !errors.Is(err, tranca.ErrGone) {
@@ -142,7 +133,7 @@ print('left')`)...)
 	}
 	leave()
 	leave() // what the backend makes once, and ahead, is there now
-	eventually(t, "the next one is made ahead", func() bool { return b.shelf.Ready() || b.host.Groups == nil })
+	hostiletest.Eventually(t, "the next one is made ahead", func() bool { return b.shelf.Ready() || b.host.Groups == nil })
 	before := descriptors(t)
 	groups := leave()
 	if len(groups) == 0 && b.host.Groups != nil {
@@ -158,7 +149,7 @@ print('left')`)...)
 			t.Errorf("process %d is left: %s", pid, name)
 		}
 	}
-	eventually(t, "no descriptor is left", func() bool { return descriptors(t) <= before })
+	hostiletest.Eventually(t, "no descriptor is left", func() bool { return descriptors(t) <= before })
 }
 
 func descriptors(t testing.TB) int {
@@ -244,7 +235,7 @@ func TestHostileSupervisorDeath(t *testing.T) {
 	}
 	_ = cmd.Wait() // it was killed
 	for _, pid := range pids {
-		eventually(t, "process "+pid+" is dead", func() bool { return !runs(pid) })
+		hostiletest.Eventually(t, "process "+pid+" is dead", func() bool { return !runs(pid) })
 	}
 	swept, err := New(Options{Options: confineOptions(folder)})
 	if err != nil {
@@ -252,7 +243,7 @@ func TestHostileSupervisorDeath(t *testing.T) {
 	}
 	defer swept.Close(context.Background())
 	for _, g := range groups {
-		eventually(t, "group "+g+" is gone", func() bool { _, err := os.Stat(g); return err != nil })
+		hostiletest.Eventually(t, "group "+g+" is gone", func() bool { _, err := os.Stat(g); return err != nil })
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tranca"
+	"tranca/internal/hostiletest"
 	"tranca/internal/require"
 )
 
@@ -38,23 +39,23 @@ func TestHostileLimits(t *testing.T) {
 				require.Check(t, "cgroup", b.report.Holds(w.needs), b.report.Find(w.needs).Missing)
 			}
 			got := w.play(t, b, nil)
-			if got.exit.Reason != w.want || !slices.Equal(got.usage.Hit, w.hits) || !strings.Contains(got.out, w.says) {
-				t.Errorf("ended with %s (%v), hit %v, want %s, %v and %q\n%s%s", got.exit, got.err, got.usage.Hit, w.want, w.hits, w.says, got.out, got.stderr)
+			if got.Exit.Reason != w.want || !slices.Equal(got.Usage.Hit, w.hits) || !strings.Contains(got.Stdout, w.says) {
+				t.Errorf("ended with %s (%v), hit %v, want %s, %v and %q\n%s%s", got.Exit, got.Err, got.Usage.Hit, w.want, w.hits, w.says, got.Stdout, got.Stderr)
 			}
 			if w.free == nil {
 				return
 			}
 			t.Run("control", func(t *testing.T) {
 				got := w.play(t, b, w.free)
-				if !got.exit.Success() || !strings.Contains(got.out, "done") || len(got.usage.Hit) > 0 {
-					t.Errorf("under a larger limit it ended with %s (%v), hit %v\n%s%s", got.exit, got.err, got.usage.Hit, got.out, got.stderr)
+				if !got.Exit.Success() || !strings.Contains(got.Stdout, "done") || len(got.Usage.Hit) > 0 {
+					t.Errorf("under a larger limit it ended with %s (%v), hit %v\n%s%s", got.Exit, got.Err, got.Usage.Hit, got.Stdout, got.Stderr)
 				}
 			})
 		})
 	}
 }
 
-func (w *bound) play(t *testing.T, b *Backend, free func(*tranca.Limits)) outcome {
+func (w *bound) play(t *testing.T, b *Backend, free func(*tranca.Limits)) hostiletest.Outcome {
 	s := (&row{}).newScene(t, b, false)
 	w.limits(&s.policy.Limits)
 	if free != nil {
@@ -166,15 +167,8 @@ print('done')`,
 		},
 		{
 			id: "MEM-10", what: "1 TiB of memory untouched", needs: tranca.ItemMemory, limits: small,
-			program: `
-import mmap
-m = libc.mmap
-m.restype = ctypes.c_void_p
-m.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]
-p = m(None, 1 << 40, 3, 0x4022, -1, 0)
-expect('mapped', p not in (None, ctypes.c_void_p(-1).value))
-print('done')`,
-			want: tranca.EndExited, says: "done",
+			program: hostiletest.Reserve,
+			want:    tranca.EndExited, says: "done",
 		},
 		{
 			id: "MEM-11", what: "lower one's own OOM score, then run out", needs: tranca.ItemMemory, limits: small,
@@ -255,14 +249,9 @@ print('done')`,
 		},
 		{
 			id: "PRC-05", what: "descriptors without end",
-			limits: func(l *tranca.Limits) { l.OpenFiles = 64 },
-			program: `
-held = []
-try:
-    while len(held) < 500: held.append(os.open('/dev/null', os.O_RDONLY))
-except OSError as e: expect(e, e.errno == errno.EMFILE)
-print('done' if len(held) == 500 else 'opened %d' % (3 + len(held)))`,
-			want: tranca.EndExited, says: "opened 6",
+			limits:  func(l *tranca.Limits) { l.OpenFiles = 64 },
+			program: hostiletest.OpenMany,
+			want:    tranca.EndExited, says: "opened 6",
 			free: func(l *tranca.Limits) { l.OpenFiles = 1000 },
 		},
 	}

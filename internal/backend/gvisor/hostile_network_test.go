@@ -2,8 +2,9 @@ package gvisor
 
 import (
 	"net"
-	"sync/atomic"
 	"testing"
+
+	"tranca/internal/hostiletest"
 )
 
 // TestHostileNetwork tries to get out by every kind of packet. What counts is
@@ -38,27 +39,11 @@ func packetsRow() row {
 	return row{
 		id: "NET-01 NET-02 NET-03 NET-05 NET-06 NET-07", what: "TCP, UDP and names to the host, over IPv4 and IPv6",
 		scene: func(s *scene) {
-			tcp := &listener{}
-			port := tcp.serve(s, "tcp", ":0").(*net.TCPAddr).Port
-			var packets atomic.Int32
-			udp, err := net.ListenPacket("udp", ":0")
-			if err != nil {
-				s.Fatal(err)
-			}
-			s.Cleanup(func() { udp.Close() })
-			go func() {
-				buf := make([]byte, 2048)
-				for {
-					if _, _, err := udp.ReadFrom(buf); err != nil {
-						return
-					}
-					packets.Add(1)
-				}
-			}()
-			s.vars["tcp"], s.vars["udp"] = port, udp.LocalAddr().(*net.UDPAddr).Port
+			tcp, udp := &hostiletest.Listener{}, &hostiletest.Listener{}
+			s.vars["tcp"], s.vars["udp"] = tcp.Port(s, "tcp", ":0"), udp.Packets(s, "udp", ":0")
 			s.vars["v4"], s.vars["v6"] = hostAddresses(s)
-			s.effect["TCP"] = func() bool { return tcp.hits.Load() > 0 }
-			s.effect["UDP"] = func() bool { return packets.Load() > 0 }
+			s.effect["TCP"] = tcp.Hit
+			s.effect["UDP"] = udp.Hit
 		},
 		program: `
 addresses = [(socket.AF_INET, a) for a in V['v4']] + [(socket.AF_INET6, a) for a in V['v6']]

@@ -208,8 +208,8 @@ func TestHostileGroups(t *testing.T) {
 		s.policy.Limits.Memory = limit
 		sb := s.open(nil)
 		got := s.runIn(sb, s.argv("x = bytearray(300 << 20)\nfor i in range(0, len(x), 4096): x[i] = 1\n")...)
-		if got.exit.Reason != want {
-			t.Errorf("300 MiB under %d MiB: %s (%v) %s", limit>>20, got.exit, got.err, got.stderr)
+		if got.Exit.Reason != want {
+			t.Errorf("300 MiB under %d MiB: %s (%v) %s", limit>>20, got.Exit, got.Err, got.Stderr)
 		}
 		closeBox(t, sb)
 	}

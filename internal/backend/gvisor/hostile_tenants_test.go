@@ -5,12 +5,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"tranca"
 	"tranca/internal/confine"
+	"tranca/internal/hostiletest"
 )
 
 func confineOptions(folder string) confine.Options { return confine.Options{RuntimeFolder: folder} }
@@ -56,50 +56,23 @@ twin('own file', lambda: write('/work/own'))`
 	first, second := s.open(nil), s.open(nil)
 	defer closeBox(t, first)
 	defer closeBox(t, second)
-	out := &lines{told: make(chan struct{})}
+	out := &hostiletest.Live{}
 	if _, err := first.Start(t.Context(), tranca.Command{Args: s.argv(leave), Stdout: out, Stderr: out}); err != nil {
 		t.Fatal(err)
 	}
-	select {
-	case <-out.told:
-	case <-time.After(30 * time.Second):
-		t.Fatalf("it left nothing: %s", out.text.String())
-	}
+	hostiletest.Eventually(t, "it has left all", func() bool { return strings.Contains(out.String(), "\n") })
 	for _, c := range []struct {
 		where string
 		in    tranca.Sandbox
 		finds bool
 	}{{"another sandbox", second, false}, {"the same sandbox", first, true}} {
-		got := &report{attempts: map[string]bool{}, values: map[string]string{}}
-		o := s.runIn(c.in, s.argv(look)...)
-		got.exit = o.exit
-		got.take(s, o.out, o.stderr)
-		got.sound(t, "in "+c.where)
-		if len(got.attempts) != 8 {
-			t.Errorf("in %s it tried %d ways", c.where, len(got.attempts))
+		got := &hostiletest.Report{}
+		got.Take(s.runIn(c.in, s.argv(look)...), s.canary)
+		if len(got.Attempts) != 8 {
+			t.Errorf("in %s it tried %d ways", c.where, len(got.Attempts))
 		}
-		for name, found := range got.attempts {
-			if found != c.finds {
-				t.Errorf("in %s: %s: found %v: %s", c.where, name, found, got.values[name])
-			}
-		}
+		got.All(t, "in "+c.where, c.finds)
 	}
-}
-
-// lines collects output and tells of the first line.
-type lines struct {
-	text strings.Builder
-	told chan struct{}
-	once bool
-}
-
-func (l *lines) Write(b []byte) (int, error) {
-	l.text.Write(b)
-	if !l.once && strings.Contains(l.text.String(), "\n") {
-		l.once = true
-		close(l.told)
-	}
-	return len(b), nil
 }
 
 // TestHostileMounts tries what a folder of the host that is mounted gives away:

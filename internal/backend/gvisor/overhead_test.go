@@ -1,14 +1,15 @@
 package gvisor
 
 import (
-	"bytes"
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"tranca"
 	"tranca/internal/guest/host"
+	"tranca/internal/hostiletest"
 	"tranca/internal/linux/cgroup"
 	"tranca/internal/require"
 )
@@ -49,8 +50,7 @@ func measure(t *testing.T, b *Backend, memory, processes int) measured {
 	}
 	defer sb.Close(ctx)
 	if memory > 0 || processes > 0 {
-		var out bytes.Buffer
-		ready := &firstLine{into: &out, told: make(chan struct{})}
+		ready := &hostiletest.Live{}
 		_, err := sb.Start(ctx, tranca.Command{
 			Args:   []string{"/usr/bin/python3", "-I", "-c", fmt.Sprintf(holding, memory, processes)},
 			Stdout: ready, Stderr: ready,
@@ -58,31 +58,13 @@ func measure(t *testing.T, b *Backend, memory, processes int) measured {
 		if err != nil {
 			t.Fatal(err)
 		}
-		select {
-		case <-ready.told:
-		case <-ctx.Done():
-			t.Fatal("it holds nothing")
-		}
+		hostiletest.Eventually(t, "it holds what it was told to", func() bool { return strings.Contains(ready.String(), "\n") })
 	}
 	var s cgroup.Stats
 	if s, err = m.Group.Stats(); err != nil {
 		t.Fatal(err)
 	}
 	return measured{s.Memory - int64(memory), s.Processes}
-}
-
-// firstLine tells when a line has come.
-type firstLine struct {
-	into *bytes.Buffer
-	told chan struct{}
-}
-
-func (f *firstLine) Write(b []byte) (int, error) {
-	f.into.Write(b)
-	if bytes.IndexByte(b, '\n') >= 0 {
-		close(f.told)
-	}
-	return len(b), nil
 }
 
 // TestOverhead measures what limits_linux.go adds for the Sentry: the figures

@@ -29,7 +29,7 @@ func (b *Backend) Report() tranca.Report { return b.report }
 
 // tryOnce boots and closes the least that there is.
 func (b *Backend) tryOnce(ctx context.Context) error {
-	if err := tooOld(); err != nil {
+	if err := confine.TooOld(Name); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, trialTime)
@@ -48,7 +48,7 @@ func (b *Backend) tryOnce(ctx context.Context) error {
 // usable refuses what can't work here. Making a sandbox is the trial itself,
 // but for a platform that may hang.
 func (b *Backend) usable(ctx context.Context) error {
-	if err := tooOld(); err != nil {
+	if err := confine.TooOld(Name); err != nil {
 		return err
 	}
 	if b.options.Platform != KVM {
@@ -65,17 +65,6 @@ func (b *Backend) usable(ctx context.Context) error {
 		}
 	})
 	return b.refused
-}
-
-// tooOld refuses kernels before the oldest that the mechanisms are known on.
-func tooOld() error {
-	if !confine.KernelOlder(5, 15) {
-		return nil
-	}
-	return &tranca.RefusalError{Backend: Name, Unavailable: true, Problems: []tranca.Problem{{
-		Item: tranca.ItemIsolation, Asked: "Linux 5.15 or later",
-		Missing: "this kernel is " + confine.KernelRelease(), Mend: "update the kernel",
-	}}}
 }
 
 // trialPolicy is the least that can be booted.

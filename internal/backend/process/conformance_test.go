@@ -14,6 +14,7 @@ import (
 	"tranca"
 	"tranca/backendtest"
 	"tranca/internal/backend/process"
+	"tranca/internal/hostiletest"
 	"tranca/internal/policy"
 	"tranca/internal/require"
 )
@@ -49,11 +50,7 @@ func TestProcess(t *testing.T) {
 		expect.Lacks = append(expect.Lacks, backendtest.SeesProcessLimit)
 	}
 	expect.Policy = func(p *tranca.Policy) {
-		for _, item := range tranca.Waivable() {
-			if !report.Holds(item) {
-				p.Waive = append(p.Waive, item)
-			}
-		}
+		p.Waive = append(p.Waive, hostiletest.Lacking(&report)...)
 	}
 	backendtest.Run(t, func(t *testing.T) tranca.Backend {
 		b, err := process.New(process.Options{})

@@ -21,8 +21,8 @@ print(os.WCOREDUMP(os.wait()[1]), [f for f in os.listdir('.') if f.startswith('c
 func TestCrashIsNotDumped(t *testing.T) {
 	b := newBackend(t)
 	s := (&row{}).newScene(t, b, false)
-	if got := s.whole(crash, nil); got.out != "(1, 1)\nFalse []\n" {
-		t.Errorf("%s: %q %q", got.exit, got.out, got.stderr)
+	if got := s.whole(crash, nil); got.Stdout != "(1, 1)\nFalse []\n" {
+		t.Errorf("%s: %q %q", got.Exit, got.Stdout, got.Stderr)
 	}
 	pattern, err := os.ReadFile("/proc/sys/kernel/core_pattern")
 	if err != nil {
@@ -38,7 +38,7 @@ func TestCrashIsNotDumped(t *testing.T) {
 			}
 		}
 	}
-	if got := s.whole(crash, dumping); !strings.Contains(got.out, "True ['core") {
-		t.Errorf("control: %s: %q %q", got.exit, got.out, got.stderr)
+	if got := s.whole(crash, dumping); !strings.Contains(got.Stdout, "True ['core") {
+		t.Errorf("control: %s: %q %q", got.Exit, got.Stdout, got.Stderr)
 	}
 }

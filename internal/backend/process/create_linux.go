@@ -4,8 +4,6 @@ import (
 	"context"
 	"os"
 
-	"golang.org/x/sys/unix"
-
 	"tranca"
 	"tranca/internal/confine"
 	"tranca/internal/linux/cleanup"
@@ -41,11 +39,7 @@ func (b *Backend) boot(ctx context.Context, spec *tranca.Spec, closed func()) (*
 // start forks the agent, maps its users, tells it what to build and takes its
 // answer.
 func (b *Backend) start(ctx context.Context, m *confine.Box, pl *plan) error {
-	spawn := b.spawner.Spawn
-	if m.Network != nil && pl.Spaces&unix.CLONE_NEWNET != 0 {
-		pl.Spaces &^= unix.CLONE_NEWNET
-		spawn = func(s *forkexec.Script) (forkexec.Child, error) { return b.spawner.SpawnIn(m.Network, s) }
-	}
+	spawn := b.spawner.For(m.Allotment, &pl.Plan)
 	a, err := confine.StartAgent(ctx, spawn, &pl.Boot,
 		func(files []*os.File) (*forkexec.Script, error) {
 			return pl.Script(m.Allotment, true, files, b.image, []string{"init"}, confine.AgentEnv)

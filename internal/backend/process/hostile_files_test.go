@@ -4,16 +4,15 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"io"
-	"net"
 	"os"
 	"path/filepath"
 	"strconv"
-	"sync/atomic"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
 	"tranca/internal/guest/bootspec"
+	"tranca/internal/hostiletest"
 )
 
 // TestHostileFiles tries the walls of the root: devices, mounts, handles,
@@ -26,65 +25,23 @@ func fileRows() []row {
 	}
 }
 
-// listener counts who connects to sockets of the host.
-type listener struct{ hits atomic.Int32 }
-
-func (l *listener) serve(s *scene, network, address string) {
-	s.Helper()
-	ln, err := net.Listen(network, address)
-	if err != nil {
-		s.Fatal(err)
-	}
-	s.Cleanup(func() { ln.Close() })
-	if network == "unix" && address[0] == '/' {
-		if err := os.Chmod(address, 0o777); err != nil {
-			s.Fatal(err)
-		}
-	}
-	go func() {
-		for {
-			c, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			l.hits.Add(1)
-			c.Close()
-		}
-	}()
-}
-
 // socketRow tries to reach services of the host by their sockets: in a folder
 // that was left visible by mistake, and by abstract names.
 func socketRow() row {
 	return row{
 		id: "FS-05", what: "connect to the host's sockets by path and by abstract name",
 		scene: func(s *scene) {
-			path, abstract := &listener{}, &listener{}
-			path.serve(s, "unix", filepath.Join(s.dir, "docker.sock"))
-			abstract.serve(s, "unix", "@"+s.mark)
+			path, abstract := &hostiletest.Listener{}, &hostiletest.Listener{}
+			path.Serve(s, "unix", filepath.Join(s.dir, "docker.sock"))
+			abstract.Serve(s, "unix", "@"+s.mark)
 			s.vars["path"] = filepath.Join(s.dir, "docker.sock")
-			s.effect["by path"] = func() bool { return path.hits.Load() > 0 }
-			s.effect["abstract"] = func() bool { return abstract.hits.Load() > 0 }
+			s.effect["by path"] = path.Hit
+			s.effect["abstract"] = abstract.Hit
 		},
-		program: `
-def connect(address):
-    s = socket.socket(socket.AF_UNIX)
-    s.connect(address)
-    time.sleep(0.1)
-def first(*paths):
-    for p in paths:
-        try: return connect(p)
-        except OSError as e: last = e
-    raise last
+		program: hostiletest.UnixSockets + `
 attempt('by path', first, V['path'], '/mnt/docker.sock')
 attempt('abstract', connect, '\0' + V['mark'])
 attempt('known services', first, '/var/run/docker.sock', '/run/containerd/containerd.sock', '/run/podman/podman.sock', '/run/dbus/system_bus_socket', '/run/systemd/private')
-def own():
-    a = socket.socket(socket.AF_UNIX)
-    a.bind('own-socket')
-    a.listen()
-    connect('own-socket')
-twin('own socket', own)
 `,
 		blind: map[string]string{"known services": "a host may have none of them; the first attempt is one"},
 		controls: []control{
@@ -131,7 +88,7 @@ twin('read own interpreter', lambda: read('/proc/self/exe', 4))
 			"open it for writing": "the kernel refuses to write to a running program", "own interpreter": "the same",
 			"its bytes changed": "the file is sealed, which the check below tries with a control of its own",
 		},
-		check: func(s *scene, _ *report) {
+		check: func(s *scene, _ *hostiletest.Report) {
 			if _, err := s.b.image.WriteAt([]byte("#!"), 0); err == nil {
 				s.Error("the agent's image can be written to by the supervisor itself")
 			}

@@ -27,7 +27,7 @@ if os.fork() == 0:
 	defer closeBox(t, sb)
 	starts := func() bool {
 		for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
-			if got := s.runIn(sb, s.argv(wait)...); got.exit.Reason == tranca.EndCPU {
+			if got := s.runIn(sb, s.argv(wait)...); got.Exit.Reason == tranca.EndCPU {
 				return true
 			}
 			if len(s.marked()) == 0 {
@@ -36,16 +36,16 @@ if os.fork() == 0:
 		}
 		return false
 	}
-	if got := s.runIn(sb, s.argv(wait)...); got.exit.Reason != tranca.EndExited {
-		t.Fatalf("with nothing left it ended with %s", got.exit)
+	if got := s.runIn(sb, s.argv(wait)...); got.Exit.Reason != tranca.EndExited {
+		t.Fatalf("with nothing left it ended with %s", got.Exit)
 	}
-	if got := s.runIn(sb, s.argv(leave)...); got.exit.Reason != tranca.EndExited {
-		t.Fatalf("it ended with %s: %s", got.exit, got.stderr)
+	if got := s.runIn(sb, s.argv(leave)...); got.Exit.Reason != tranca.EndExited {
+		t.Fatalf("it ended with %s: %s", got.Exit, got.Stderr)
 	}
 	if !starts() {
 		t.Error("after 20 s what was left has still not used up 1 s of CPU time")
 	}
-	if got := s.runIn(sb, s.argv(wait)...); got.exit.Reason != tranca.EndExited {
-		t.Errorf("when it is dead the next one ended with %s", got.exit)
+	if got := s.runIn(sb, s.argv(wait)...); got.Exit.Reason != tranca.EndExited {
+		t.Errorf("when it is dead the next one ended with %s", got.Exit)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tranca"
+	"tranca/internal/hostiletest"
 )
 
 // What is left behind: processes that outlive the program that made them, the
@@ -79,8 +80,8 @@ func TestHostileLeavers(t *testing.T) {
 			if took := time.Since(start); took > 20*time.Second {
 				t.Errorf("its end came after %s", took)
 			}
-			if !got.exit.Success() || got.out != c.says {
-				t.Errorf("%s: %q %q", got.exit, got.out, got.stderr)
+			if !got.Exit.Success() || got.Stdout != c.says {
+				t.Errorf("%s: %q %q", got.Exit, got.Stdout, got.Stderr)
 			}
 			closeBox(t, sb)
 			if left := s.marked(); len(left) > 0 {
@@ -100,7 +101,7 @@ func TestHostileLeavers(t *testing.T) {
 			if err := cmd.Run(); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "a bare process leaves something", func() bool { return len(s.marked()) > 0 })
+			hostiletest.Eventually(t, "a bare process leaves something", func() bool { return len(s.marked()) > 0 })
 			s.killMarked()
 		})
 	}
@@ -109,7 +110,7 @@ func TestHostileLeavers(t *testing.T) {
 // killMarked ends what a control left on the host.
 func (s *scene) killMarked() {
 	s.Helper()
-	eventually(s, "what the control left is dead", func() bool {
+	hostiletest.Eventually(s, "what the control left is dead", func() bool {
 		left := s.marked()
 		for _, pid := range left {
 			_ = unix.Kill(pid, unix.SIGKILL)
@@ -152,11 +153,11 @@ func TestHostileSupervisorDeath(t *testing.T) {
 			in := bufio.NewScanner(out)
 			for in.Scan() && !strings.Contains(in.Text(), "all run") {
 			}
-			eventually(t, "the whole tree runs", func() bool { return len(s.marked()) >= 3 })
+			hostiletest.Eventually(t, "the whole tree runs", func() bool { return len(s.marked()) >= 3 })
 			cmd.Process.Kill()
 			_ = cmd.Wait()
 			if way != "both" {
-				eventually(t, "all are dead", func() bool { return len(s.marked()) == 0 })
+				hostiletest.Eventually(t, "all are dead", func() bool { return len(s.marked()) == 0 })
 				return
 			}
 			time.Sleep(time.Second)
@@ -169,7 +170,7 @@ func TestHostileSupervisorDeath(t *testing.T) {
 			}
 			defer swept.Close(context.Background())
 			if swept.host.Groups != nil {
-				eventually(t, "the next start sweeps them", func() bool { return len(s.marked()) == 0 })
+				hostiletest.Eventually(t, "the next start sweeps them", func() bool { return len(s.marked()) == 0 })
 			}
 		})
 	}
@@ -260,8 +261,8 @@ print('done')`
 	}{{0.5, tranca.EndExited}, {0.5, tranca.EndExited}, {1.1, tranca.EndCPU}, {0.1, tranca.EndExited}} {
 		s.vars["seconds"] = c.seconds
 		got := s.runIn(sb, s.argv(burn)...)
-		if got.exit.Reason != c.want {
-			t.Errorf("run %d of %gs ended with %s after %s of CPU", i, c.seconds, got.exit, got.usage.CPU)
+		if got.Exit.Reason != c.want {
+			t.Errorf("run %d of %gs ended with %s after %s of CPU", i, c.seconds, got.Exit, got.Usage.CPU)
 		}
 	}
 }
@@ -281,15 +282,15 @@ write('/work/before')
 if os.fork() == 0: time.sleep(60)
 x = bytearray(150 << 20)
 for i in range(0, len(x), 4096): x[i] = 1`)...)
-	if got.exit.Reason != tranca.EndMemory {
-		t.Fatalf("ended with %s", got.exit)
+	if got.Exit.Reason != tranca.EndMemory {
+		t.Fatalf("ended with %s", got.Exit)
 	}
 	got = s.runIn(sb, s.argv(`
 expect('the same sandbox', os.path.exists('/work/before'))
 expect('nothing runs', [p for p in os.listdir('/proc') if p.isdigit() and int(p) not in (1, os.getpid())] == [])
 print('done')`)...)
-	if !got.exit.Success() || got.out != "done\n" {
-		t.Errorf("the next program: %s %q %q", got.exit, got.out, got.stderr)
+	if !got.Exit.Success() || got.Stdout != "done\n" {
+		t.Errorf("the next program: %s %q %q", got.Exit, got.Stdout, got.Stderr)
 	}
 }
 
@@ -347,11 +348,11 @@ func (s *scene) killBomb() time.Duration {
 	defer closeBox(s, sb)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	out := &live{}
+	out := &hostiletest.Live{}
 	if _, err := sb.Start(ctx, tranca.Command{Args: s.argv(bomb), Stdout: out}); err != nil {
 		s.Fatal(err)
 	}
-	eventually(s, "it explodes", func() bool { return strings.Contains(out.String(), "exploded") })
+	hostiletest.Eventually(s, "it explodes", func() bool { return strings.Contains(out.String(), "exploded") })
 	if n := len(s.marked()); n < 400 {
 		s.Errorf("only %d processes", n)
 	}
@@ -403,8 +404,8 @@ func TestHostileOwnEnd(t *testing.T) {
 			if strings.HasSuffix(c.id, "XCPU") {
 				b.needs(t, "cpu time limit") // else this signal is what tells of the limit
 			}
-			if got := s.whole(c.program, nil); got.exit != c.want {
-				t.Errorf("got %+v, want %+v\n%s", got.exit, c.want, got.stderr)
+			if got := s.whole(c.program, nil); got.Exit != c.want {
+				t.Errorf("got %+v, want %+v\n%s", got.Exit, c.want, got.Stderr)
 			}
 		})
 	}
@@ -425,17 +426,17 @@ for name in ('sitecustomize', 'usercustomize', 'json', 'os', 'ctypes', 'encoding
     os.makedirs(site, exist_ok=True)
     write(site + '/%s.py' % name, evil)
 write(site + '/evil.pth', b'import os; os.write(1, b"EVIL")\n')
-write('/work/.bashrc', b'echo EVIL\n'); write('/work/.profile', b'echo EVIL\n'); write('/work/pyvenv.cfg', b'home = /work\n')`)...); !got.exit.Success() {
-		t.Fatalf("%s %s", got.exit, got.stderr)
+write('/work/.bashrc', b'echo EVIL\n'); write('/work/.profile', b'echo EVIL\n'); write('/work/pyvenv.cfg', b'home = /work\n')`)...); !got.Exit.Success() {
+		t.Fatalf("%s %s", got.Exit, got.Stderr)
 	}
-	if got := s.runIn(sb, s.argv(`import json; print('clean')`)...); got.out != "clean\n" {
-		t.Errorf("the next program said %q %q", got.out, got.stderr)
+	if got := s.runIn(sb, s.argv(`import json; print('clean')`)...); got.Stdout != "clean\n" {
+		t.Errorf("the next program said %q %q", got.Stdout, got.Stderr)
 	}
-	if got := s.runIn(sb, "/bin/sh", "-c", "echo clean"); got.out != "clean\n" {
-		t.Errorf("the next shell said %q", got.out)
+	if got := s.runIn(sb, "/bin/sh", "-c", "echo clean"); got.Stdout != "clean\n" {
+		t.Errorf("the next shell said %q", got.Stdout)
 	}
 	argv := slices.DeleteFunc(s.argv(`print('clean')`), func(a string) bool { return a == "-I" })
-	if got := s.runIn(sb, argv...); !bytes.Contains([]byte(got.out), []byte("EVIL")) {
-		t.Errorf("control: without isolation it said %q", got.out)
+	if got := s.runIn(sb, argv...); !bytes.Contains([]byte(got.Stdout), []byte("EVIL")) {
+		t.Errorf("control: without isolation it said %q", got.Stdout)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"tranca"
 	"tranca/internal/guest/bootspec"
+	"tranca/internal/hostiletest"
 )
 
 // bound is one program that goes beyond a limit. Its control is the same
@@ -31,7 +32,7 @@ type bound struct {
 	breaks weakening
 	// shown says what is its control instead.
 	shown string
-	check func(*scene, outcome)
+	check func(*scene, hostiletest.Outcome)
 }
 
 // TestHostileLimits goes beyond each limit of CPU time, memory, processes,
@@ -55,19 +56,19 @@ func (w *bound) run(t *testing.T, b *Backend) {
 	s := (&row{}).newScene(t, b, false)
 	w.limits(&s.policy.Limits)
 	got := s.whole(w.program, nil)
-	if got.exit.Reason != w.want {
-		t.Errorf("ended with %s, want %s\n%s%s", got.exit, w.want, got.out, got.stderr)
+	if got.Exit.Reason != w.want {
+		t.Errorf("ended with %s, want %s\n%s%s", got.Exit, w.want, got.Stdout, got.Stderr)
 	}
 	hits := w.hits
 	if !b.host.Support.PIDs.Held {
 		// RLIMIT_NPROC refuses too, and counts nothing.
 		hits = slices.DeleteFunc(slices.Clone(hits), func(h tranca.LimitHit) bool { return h == tranca.HitPIDs })
 	}
-	if !slices.Equal(got.usage.Hit, hits) {
-		t.Errorf("hit %v, want %v\n%s", got.usage.Hit, hits, got.out)
+	if !slices.Equal(got.Usage.Hit, hits) {
+		t.Errorf("hit %v, want %v\n%s", got.Usage.Hit, hits, got.Stdout)
 	}
-	if !strings.Contains(got.out, w.says) {
-		t.Errorf("no %q in %q %q", w.says, got.out, got.stderr)
+	if !strings.Contains(got.Stdout, w.says) {
+		t.Errorf("no %q in %q %q", w.says, got.Stdout, got.Stderr)
 	}
 	if w.check != nil {
 		w.check(s, got)
@@ -85,18 +86,18 @@ func (w *bound) control(t *testing.T, b *Backend) {
 	}
 	got := s.whole(w.program, w.breaks)
 	if w.breaks != nil {
-		if got.exit.Success() {
-			t.Errorf("the control ended well too:\n%s", got.out)
+		if got.Exit.Success() {
+			t.Errorf("the control ended well too:\n%s", got.Stdout)
 		}
 		return
 	}
-	if !got.exit.Success() || !strings.Contains(got.out, "done") || len(got.usage.Hit) > 0 {
-		t.Errorf("under a larger limit it ended with %s, hit %v\n%s%s", got.exit, got.usage.Hit, got.out, got.stderr)
+	if !got.Exit.Success() || !strings.Contains(got.Stdout, "done") || len(got.Usage.Hit) > 0 {
+		t.Errorf("under a larger limit it ended with %s, hit %v\n%s%s", got.Exit, got.Usage.Hit, got.Stdout, got.Stderr)
 	}
 }
 
 // whole runs a program in a sandbox of its own.
-func (s *scene) whole(program string, weaken weakening) outcome {
+func (s *scene) whole(program string, weaken weakening) hostiletest.Outcome {
 	s.Helper()
 	sb := s.open(weaken)
 	defer closeBox(s, sb)
@@ -142,16 +143,16 @@ for _ in range(4): os.wait()
 print('took %d ms' % ((time.monotonic() - start) * 1000))
 print('done')`,
 			want: tranca.EndExited, says: "done",
-			check: func(s *scene, o outcome) {
+			check: func(s *scene, o hostiletest.Outcome) {
 				var took int64
-				for line := range strings.Lines(o.out) {
+				for line := range strings.Lines(o.Stdout) {
 					if rest, ok := strings.CutPrefix(line, "took "); ok {
 						took = atoi(s, strings.TrimSuffix(strings.TrimSpace(rest), " ms"))
 					}
 				}
 				// Starting the interpreter is in the count too, before the clock.
-				if most := time.Duration(took)*time.Millisecond/5 + 150*time.Millisecond; o.usage.CPU > most {
-					s.Errorf("used %s of CPU in %d ms at a fifth of a CPU", o.usage.CPU, took)
+				if most := time.Duration(took)*time.Millisecond/5 + 150*time.Millisecond; o.Usage.CPU > most {
+					s.Errorf("used %s of CPU in %d ms at a fifth of a CPU", o.Usage.CPU, took)
 				}
 			},
 			free: func(l *tranca.Limits) { l.MilliCPUs = 2000 },
@@ -218,7 +219,7 @@ print('done')`,
 		},
 		{
 			id: "MEM-10", what: "1 TiB of memory untouched", needs: memory, limits: small,
-			program: reserve, want: tranca.EndExited, says: "done", breaks: addressSpace,
+			program: hostiletest.Reserve, want: tranca.EndExited, says: "done", breaks: addressSpace,
 		},
 		{
 			id: "MEM-11", what: "lower one's own OOM score, then run out", needs: memory, limits: small,
@@ -230,8 +231,8 @@ for v in ('-1000', '-500', '-1', '500'):
     except OSError: pass
 ` + alone,
 			want: tranca.EndMemory, free: large,
-			check: func(s *scene, o outcome) {
-				if strings.Contains(o.out, "changed") {
+			check: func(s *scene, o hostiletest.Outcome) {
+				if strings.Contains(o.Stdout, "changed") {
 					s.Error("it changed its OOM score")
 				}
 			},
@@ -251,15 +252,6 @@ for d in ('/work', '/tmp', '/dev/shm'):
     st = os.statvfs(d)
 print('wrote %d MiB' % (wrote >> 20))
 print('done' if wrote >= 100 << 20 else 'full')`
-
-const reserve = `
-import mmap
-m = libc.mmap
-m.restype = ctypes.c_void_p
-m.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]
-p = m(None, 1 << 40, 3, 0x4022, -1, 0)
-expect('mapped', p not in (None, ctypes.c_void_p(-1).value))
-print('done')`
 
 func processBounds() []bound {
 	pids := []string{"pids limit"}
@@ -322,14 +314,9 @@ print('done', n)`,
 		},
 		{
 			id: "PRC-05", what: "descriptors without end",
-			limits: func(l *tranca.Limits) { l.OpenFiles = 64 },
-			program: `
-held = []
-try:
-    while len(held) < 500: held.append(os.open('/dev/null', os.O_RDONLY))
-except OSError as e: expect(e, e.errno == errno.EMFILE)
-print('done' if len(held) == 500 else 'opened %d' % (3 + len(held)))`,
-			want: tranca.EndExited, says: "opened 6",
+			limits:  func(l *tranca.Limits) { l.OpenFiles = 64 },
+			program: hostiletest.OpenMany,
+			want:    tranca.EndExited, says: "opened 6",
 			free: func(l *tranca.Limits) { l.OpenFiles = 1000 },
 		},
 	}

@@ -13,6 +13,7 @@ import (
 
 	"tranca"
 	"tranca/internal/guest/bootspec"
+	"tranca/internal/hostiletest"
 )
 
 // TestHostileMounts tries what a writable folder of the host lets code do to
@@ -258,8 +259,8 @@ func TestHostileFileRequests(t *testing.T) {
 			sb := s.open(weaken)
 			defer closeBox(t, sb)
 			for _, l := range [][2]string{{"leaf", secret}, {"folder", filepath.Dir(secret)}, {"up", "../../../.."}, {"proc", "/proc/1/root"}} {
-				if out := s.runIn(sb, "ln", "-s", l[1], "/work/"+l[0]); !out.exit.Success() {
-					t.Fatalf("%v %s", out.exit, out.stderr)
+				if out := s.runIn(sb, "ln", "-s", l[1], "/work/"+l[0]); !out.Exit.Success() {
+					t.Fatalf("%v %s", out.Exit, out.Stderr)
 				}
 			}
 			base := filepath.Base(secret)
@@ -330,12 +331,12 @@ func TestHostileSwap(t *testing.T) {
 			defer closeBox(t, sb)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			out := &live{}
+			out := &hostiletest.Live{}
 			proc, err := sb.Start(ctx, tranca.Command{Args: s.argv(swapper), Stdout: out})
 			if err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "it swaps", func() bool { return out.String() != "" })
+			hostiletest.Eventually(t, "it swaps", func() bool { return out.String() != "" })
 			seen, own := 0, 0
 			for i := 0; i < 3000 || (i < 30_000 && (own == 0 || (exposed && seen == 0))); i++ {
 				switch got := readThrough(t, sb, "/work/d/"+filepath.Base(secret)); {

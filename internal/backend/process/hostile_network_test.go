@@ -7,8 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -16,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tranca"
+	"tranca/internal/hostiletest"
 	"tranca/internal/require"
 )
 
@@ -28,36 +27,6 @@ func networkRows() []row {
 
 // hostNetwork runs code in the host's network namespace.
 func hostNetwork(_ *scene, pl *plan) { pl.Spaces &^= unix.CLONE_NEWNET }
-
-// packets counts what comes to a UDP socket of the host.
-type packets struct {
-	hits atomic.Int32
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (p *packets) serve(s *scene, network, address string) int {
-	s.Helper()
-	c, err := net.ListenPacket(network, address)
-	if err != nil {
-		s.Fatal(err)
-	}
-	s.Cleanup(func() { c.Close() })
-	go func() {
-		buf := make([]byte, 1500)
-		for {
-			n, _, err := c.ReadFrom(buf)
-			if err != nil {
-				return
-			}
-			p.hits.Add(1)
-			p.mu.Lock()
-			p.text.Write(buf[:n])
-			p.mu.Unlock()
-		}
-	}()
-	return c.LocalAddr().(*net.UDPAddr).Port
-}
 
 // hostAddress is an address of the host beside loopback, or loopback.
 func hostAddress() string {
@@ -76,17 +45,17 @@ func reachRow() row {
 		id: "NET-01 NET-02 NET-03 NET-04 NET-07", what: "TCP, UDP, IPv6, ICMP to the host",
 		scene: func(s *scene) {
 			for name, network := range map[string]string{"tcp4": "0.0.0.0:0", "tcp6": "[::1]:0"} {
-				l := &listener{}
-				s.vars[name] = l.port(s, name, network)
-				s.effect["loopback "+name] = func() bool { return l.hits.Load() > 0 }
+				l := &hostiletest.Listener{}
+				s.vars[name] = l.Port(s, name, network)
+				s.effect["loopback "+name] = l.Hit
 			}
-			other := &listener{}
-			s.vars["other"] = other.port(s, "tcp4", "0.0.0.0:0")
-			s.effect["the host's address"] = func() bool { return other.hits.Load() > 0 }
+			other := &hostiletest.Listener{}
+			s.vars["other"] = other.Port(s, "tcp4", "0.0.0.0:0")
+			s.effect["the host's address"] = other.Hit
 			for name, network := range map[string]string{"udp4": "127.0.0.1:0", "udp6": "[::1]:0"} {
-				p := &packets{}
-				s.vars[name] = p.serve(s, name, network)
-				s.effect["loopback "+name] = func() bool { return p.hits.Load() > 0 }
+				p := &hostiletest.Listener{}
+				s.vars[name] = p.Packets(s, name, network)
+				s.effect["loopback "+name] = p.Hit
 			}
 			s.vars["address"] = hostAddress()
 		},
@@ -114,34 +83,14 @@ twin('own loopback', served)
 	}
 }
 
-func (l *listener) port(s *scene, network, address string) int {
-	s.Helper()
-	ln, err := net.Listen(network, address)
-	if err != nil {
-		s.Fatal(err)
-	}
-	s.Cleanup(func() { ln.Close() })
-	go func() {
-		for {
-			c, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			l.hits.Add(1)
-			c.Close()
-		}
-	}()
-	return ln.Addr().(*net.TCPAddr).Port
-}
-
 // dnsRow smuggles the canary out as a name, by the resolver and directly.
 func dnsRow() row {
 	return row{
 		id: "NET-05", what: "ask for a name that carries a secret",
 		scene: func(s *scene) {
-			direct := &packets{}
-			s.vars["port"] = direct.serve(s, "udp4", "127.0.0.1:0")
-			s.effect["directly"] = func() bool { return direct.hits.Load() > 0 }
+			direct := &hostiletest.Listener{}
+			s.vars["port"] = direct.Packets(s, "udp4", "127.0.0.1:0")
+			s.effect["directly"] = direct.Hit
 		},
 		program: `
 query = b'\x12\x34\x01\x00\x00\x01\0\0\0\0\0\0\x06secret\x07example\0\0\x01\0\x01'
@@ -252,9 +201,9 @@ func proxyRow() row {
 	return row{
 		id: "NET-13", what: "unset proxy variables and dial",
 		scene: func(s *scene) {
-			l := &listener{}
-			s.vars["port"] = l.port(s, "tcp4", "127.0.0.1:0")
-			s.effect["dial"] = func() bool { return l.hits.Load() > 0 }
+			l := &hostiletest.Listener{}
+			s.vars["port"] = l.Port(s, "tcp4", "127.0.0.1:0")
+			s.effect["dial"] = l.Hit
 			s.policy.Env = map[string]string{"HTTP_PROXY": "http://127.0.0.1:1", "no_proxy": "*"}
 		},
 		program: `
@@ -285,21 +234,16 @@ func TestHostileNeighbour(t *testing.T) {
 			defer closeBox(t, server)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			out := &live{}
+			out := &hostiletest.Live{}
 			if _, err := server.Start(ctx, tranca.Command{Args: s.argv(neighbourServer), Stdout: out}); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "the server serves", func() bool { return strings.Contains(out.String(), "serving") })
+			hostiletest.Eventually(t, "the server serves", func() bool { return strings.Contains(out.String(), "serving") })
 			client := s.open(weaken)
 			defer closeBox(t, client)
-			got := &report{attempts: map[string]bool{}, values: map[string]string{}}
+			got := &hostiletest.Report{}
 			s.playIn(client, neighbourClient, got)
-			got.sound(t, "beside it")
-			for name, escaped := range got.attempts {
-				if escaped != shared {
-					t.Errorf("%s: escaped %v: %s", name, escaped, got.values[name])
-				}
-			}
+			got.All(t, "beside it", shared)
 		})
 	}
 }
@@ -330,24 +274,6 @@ func freePort(t testing.TB) int {
 	}
 	defer ln.Close()
 	return ln.Addr().(*net.TCPAddr).Port
-}
-
-// live is what a running program has written so far.
-type live struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (l *live) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *live) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 // scarceEnv names the kind of namespace that the re-executed test must do

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tranca/internal/guest/bootspec"
+	"tranca/internal/hostiletest"
 )
 
 // TestHostileSecrets looks for what the host and its users keep to themselves.
@@ -136,7 +137,7 @@ attempt('of init', lambda: expect('some', read('/proc/1/environ', 1 << 17)))
 attempt('of the parent', lambda: expect('some', read('/proc/%d/environ' % os.getppid(), 1 << 17)))
 twin('of oneself', lambda: read('/proc/self/environ'))
 `,
-		check: func(s *scene, _ *report) {
+		check: func(s *scene, _ *hostiletest.Report) {
 			sb := s.open(nil)
 			defer closeBox(s, sb)
 			for _, pid := range children(s, os.Getpid()) {

@@ -15,6 +15,7 @@ import (
 
 	"tranca"
 	"tranca/internal/confine"
+	"tranca/internal/hostiletest"
 	"tranca/internal/require"
 )
 
@@ -157,34 +158,24 @@ func (m *meeting) meet(t *testing.T, b *Backend, same bool) {
 	s := m.scene(t, b, false)
 	one := s.open(nil)
 	defer closeBox(t, one)
-	if got := s.runIn(one, s.argv(m.first)...); !got.exit.Success() {
-		t.Fatalf("%s %s", got.exit, got.stderr)
+	if got := s.runIn(one, s.argv(m.first)...); !got.Exit.Success() {
+		t.Fatalf("%s %s", got.Exit, got.Stderr)
 	}
 	two := one
 	if !same {
 		two = s.open(nil)
 		defer closeBox(t, two)
 	}
-	got := &report{attempts: map[string]bool{}, values: map[string]string{}}
+	got := &hostiletest.Report{}
 	s.playIn(two, m.second, got)
-	got.sound(t, "in the second")
-	for name, escaped := range got.attempts {
-		if escaped != same {
-			t.Errorf("%s: escaped %v: %s", name, escaped, got.values[name])
-		}
-	}
+	got.All(t, "in the second", same)
 }
 
 func (m *meeting) bare(t *testing.T, b *Backend) {
 	s := m.scene(t, b, true)
-	got := &report{attempts: map[string]bool{}, values: map[string]string{}}
+	got := &hostiletest.Report{}
 	s.playBare(m.first+m.second, got)
-	got.sound(t, "on the host")
-	for name, escaped := range got.attempts {
-		if !escaped {
-			t.Errorf("%s: denied on the host too: %s", name, got.values[name])
-		}
-	}
+	got.All(t, "on the host", true)
 }
 
 // TestHostileStarvation has one sandbox at its limit of processes while another
@@ -211,13 +202,13 @@ print('forked')`
 	defer closeBox(t, one)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	out := &live{}
+	out := &hostiletest.Live{}
 	if _, err := one.Start(ctx, tranca.Command{Args: s.argv(hog), Stdout: out}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the first is at its limit", func() bool { return strings.Contains(out.String(), "full") })
-	if got := s.whole(forks, nil); got.out != "forked\n" {
-		t.Errorf("the second: %s %q %q", got.exit, got.out, got.stderr)
+	hostiletest.Eventually(t, "the first is at its limit", func() bool { return strings.Contains(out.String(), "full") })
+	if got := s.whole(forks, nil); got.Stdout != "forked\n" {
+		t.Errorf("the second: %s %q %q", got.Exit, got.Stdout, got.Stderr)
 	}
 	t.Run("control", func(t *testing.T) {
 		require.Root(t)
@@ -227,13 +218,13 @@ print('forked')`
 			cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 			return cmd
 		}
-		first, out := limited(hog), &live{}
+		first, out := limited(hog), &hostiletest.Live{}
 		first.Stdout = out
 		if err := first.Start(); err != nil {
 			t.Fatal(err)
 		}
 		defer func() { _ = unix.Kill(-first.Process.Pid, unix.SIGKILL); _ = first.Wait(); s.killMarked() }()
-		eventually(t, "the first is at its limit", func() bool { return strings.Contains(out.String(), "full") })
+		hostiletest.Eventually(t, "the first is at its limit", func() bool { return strings.Contains(out.String(), "full") })
 		if got, err := limited(forks).Output(); err == nil {
 			t.Errorf("the second forks too: %q", got)
 		}
@@ -254,11 +245,11 @@ func TestHostileNoSwap(t *testing.T) {
 				}
 			})
 			defer closeBox(t, sb)
-			out := &live{}
+			out := &hostiletest.Live{}
 			if _, err := sb.Start(t.Context(), tranca.Command{Args: s.argv("print('up', flush=True)\nsignal.pause()"), Stdout: out}); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "it runs", func() bool { return out.String() != "" })
+			hostiletest.Eventually(t, "it runs", func() bool { return out.String() != "" })
 			swap, found := swapBeyond(t, s.marked()[0], s.policy.Limits.Memory)
 			if found != bounded || (bounded && swap) {
 				t.Errorf("a bound was found: %v; it can swap: %v", found, swap)

@@ -1,16 +1,10 @@
 package process
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"maps"
 	"os"
-	"os/exec"
-	"slices"
-	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -47,7 +41,7 @@ type row struct {
 	// the reason.
 	blind map[string]string
 	// check is a further look from the host, after the sandbox is gone.
-	check func(*scene, *report)
+	check func(*scene, *hostiletest.Report)
 }
 
 // control runs a row with the boundary taken away.
@@ -89,17 +83,6 @@ type scene struct {
 	terminal *tranca.TerminalSize
 }
 
-// report is what a program told.
-type report struct {
-	attempts map[string]bool   // whether it escaped
-	values   map[string]string // what it said of attempts and twins
-	broken   []string
-	twins    int
-	exit     tranca.Exit
-	usage    tranca.Usage
-	text     string
-}
-
 // runRows runs a table.
 func runRows(t *testing.T, rows []row) {
 	t.Helper()
@@ -115,24 +98,18 @@ func (r *row) run(t *testing.T, b *Backend) {
 	}
 	s := r.newScene(t, b, false)
 	got := s.play(r, nil)
-	got.contained(t, "in the sandbox")
+	got.Contained(t, "in the sandbox")
 	if r.check != nil {
 		r.check(s, got)
 	}
-	shown := maps.Clone(s.blind)
+	var shown []string
 	for _, c := range r.controls {
-		for _, name := range c.expected(got, s.blind) {
-			shown[name] = c.what
-		}
+		shown = append(shown, got.Expected(c.escapes, s.blind)...)
 	}
-	for name := range got.attempts {
-		if _, ok := shown[name]; !ok {
-			t.Errorf("%s: no control lets it escape, so that it is denied shows nothing", name)
-		}
-	}
+	got.Shown(t, shown, s.blind)
 	for _, c := range r.holds {
 		t.Run("also without "+c.what, func(t *testing.T) {
-			r.newScene(t, b, false).play(r, c.weaken).contained(t, "without "+c.what)
+			r.newScene(t, b, false).play(r, c.weaken).Contained(t, "without "+c.what)
 		})
 	}
 	for _, c := range r.controls {
@@ -141,7 +118,7 @@ func (r *row) run(t *testing.T, b *Backend) {
 }
 
 // control runs the row once more and wants to see it escape.
-func (r *row) control(t *testing.T, b *Backend, c control, contained *report) {
+func (r *row) control(t *testing.T, b *Backend, c control, contained *hostiletest.Report) {
 	if c.root {
 		require.Root(t)
 	}
@@ -150,53 +127,11 @@ func (r *row) control(t *testing.T, b *Backend, c control, contained *report) {
 	if c.policy != nil {
 		c.policy(&s.policy)
 	}
-	got := s.play(r, c.weaken)
-	got.sound(t, "without "+c.what)
-	for _, name := range c.expected(contained, s.blind) {
-		if escaped, ok := got.attempts[name]; !ok || !escaped {
-			t.Errorf("%s: denied also without %s: %s", name, c.what, got.values[name])
-		}
-	}
+	s.play(r, c.weaken).Escaped(t, c.what, contained.Expected(c.escapes, s.blind))
 }
 
 // bare reports whether the control runs on the host itself.
 func (c *control) bare() bool { return c.weaken == nil && c.policy == nil && c.vars == nil }
-
-// expected are the attempts that a control lets escape.
-func (c *control) expected(got *report, blind map[string]string) []string {
-	if c.escapes != nil {
-		return c.escapes
-	}
-	var all []string
-	for name := range got.attempts {
-		if blind[name] == "" {
-			all = append(all, name)
-		}
-	}
-	return all
-}
-
-// contained checks that every attempt was denied.
-func (r *report) contained(t testing.TB, where string) {
-	t.Helper()
-	r.sound(t, where)
-	for _, name := range slices.Sorted(maps.Keys(r.attempts)) {
-		if r.attempts[name] {
-			t.Errorf("%s: escaped %s: %s", name, where, r.values[name])
-		}
-	}
-}
-
-// sound checks that the program ran to its end and its twins worked.
-func (r *report) sound(t testing.TB, where string) {
-	t.Helper()
-	if !r.exit.Success() {
-		t.Errorf("%s the program ended with %s:\n%s", where, r.exit, r.text)
-	}
-	if len(r.broken) > 0 || r.twins == 0 {
-		t.Errorf("%s %d allowed acts worked, and these failed: %q\n%s", where, r.twins, r.broken, r.text)
-	}
-}
 
 func (r *row) newScene(t testing.TB, b *Backend, bare bool) *scene {
 	t.Helper()
@@ -206,7 +141,7 @@ func (r *row) newScene(t testing.TB, b *Backend, bare bool) *scene {
 		effect: map[string]func() bool{}, blind: map[string]string{},
 	}
 	maps.Copy(s.blind, r.blind)
-	s.dir = openFolder(t)
+	s.dir = hostiletest.OpenFolder(t)
 	s.vars = map[string]any{
 		"mark": s.mark, "bare": bare, "root": os.Geteuid() == 0, "nr": callNumbers,
 		"single": b.host.IDs == nil,
@@ -217,43 +152,26 @@ func (r *row) newScene(t testing.TB, b *Backend, bare bool) *scene {
 	return s
 }
 
-// openFolder makes a host folder that everybody may enter, other than one of
-// the testing package.
-func openFolder(t testing.TB) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "hostile-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	return dir
-}
-
 // play runs the row's programs and reads what they tell.
-func (s *scene) play(r *row, weaken weakening) *report {
+func (s *scene) play(r *row, weaken weakening) *hostiletest.Report {
 	s.Helper()
-	got := &report{attempts: map[string]bool{}, values: map[string]string{}}
+	got := &hostiletest.Report{}
+	programs := []string{r.program}
+	if r.after != "" {
+		programs = append(programs, r.after)
+	}
 	if s.bare {
-		s.playBare(r.program, got)
-		if r.after != "" {
-			s.playBare(r.after, got)
+		for _, p := range programs {
+			s.playBare(p, got)
 		}
 	} else {
 		sb := s.open(weaken)
-		s.playIn(sb, r.program, got)
-		if r.after != "" {
-			s.playIn(sb, r.after, got)
+		for _, p := range programs {
+			s.playIn(sb, p, got)
 		}
 		closeBox(s, sb)
 	}
-	for name, happened := range s.effect {
-		if _, tried := got.attempts[name]; tried {
-			got.attempts[name] = happened()
-		}
-	}
+	got.Decide(s.effect)
 	return got
 }
 
@@ -275,97 +193,39 @@ func (s *scene) open(weaken weakening) tranca.Sandbox {
 
 func closeBox(t testing.TB, sb tranca.Sandbox) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	if err := sb.Close(ctx); err != nil {
-		t.Errorf("close: %v", err)
-	}
+	hostiletest.Close(t, "sandbox", sb)
 }
 
 // argv is the command that runs a program of the suite.
 func (s *scene) argv(program string) []string {
 	s.Helper()
-	vars, err := json.Marshal(s.vars)
-	if err != nil {
-		s.Fatal(err)
-	}
-	return []string{"/usr/bin/python3", "-I", "-c", hostiletest.Prelude + program, string(vars)}
+	return hostiletest.Argv(s, program, s.vars)
 }
 
-func (s *scene) playIn(sb tranca.Sandbox, program string, got *report) {
+func (s *scene) playIn(sb tranca.Sandbox, program string, got *hostiletest.Report) {
 	s.Helper()
-	out := s.runIn(sb, s.argv(program)...)
-	got.exit, got.usage = out.exit, out.usage
-	got.take(s, out.out, out.stderr)
+	got.Take(s.runIn(sb, s.argv(program)...), s.canary)
 }
 
 // runIn runs a command to its end.
-func (s *scene) runIn(sb tranca.Sandbox, args ...string) outcome {
+func (s *scene) runIn(sb tranca.Sandbox, args ...string) hostiletest.Outcome {
 	s.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	var out, errs bytes.Buffer
-	proc, err := sb.Start(ctx, tranca.Command{Args: args, Stdout: &out, Stderr: &errs, Terminal: s.terminal})
-	if err != nil {
-		s.Fatal(err)
+	return ended(s, hostiletest.Run(s, sb, tranca.Command{Args: args, Terminal: s.terminal}))
+}
+
+// ended ends the test where nobody knows how a command ended.
+func ended(t testing.TB, o hostiletest.Outcome) hostiletest.Outcome {
+	t.Helper()
+	if o.Err != nil {
+		t.Fatalf("wait: %v\n%s", o.Err, o.Stderr)
 	}
-	exit, err := proc.Wait(ctx)
-	if err != nil {
-		s.Fatalf("wait: %v\n%s", err, errs.String())
-	}
-	u, err := sb.Usage(ctx)
-	if err != nil {
-		s.Fatal(err)
-	}
-	return outcome{exit, out.String(), errs.String(), u}
+	return o
 }
 
 // playBare runs a program as a child of the test, with nothing around it.
-func (s *scene) playBare(program string, got *report) {
+func (s *scene) playBare(program string, got *hostiletest.Report) {
 	s.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	argv := s.argv(program)
-	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	cmd.Dir = s.TempDir()
-	cmd.WaitDelay = 2 * time.Second
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	if s.tty != nil {
-		cmd.Stdin, cmd.SysProcAttr.Setctty = s.tty, true
-	}
-	err := cmd.Run()
-	got.exit = tranca.Exit{Reason: tranca.EndExited}
-	if err != nil {
-		got.exit = tranca.Exit{Code: cmd.ProcessState.ExitCode(), Reason: tranca.EndExited}
-	}
-	got.take(s, out.String(), errs.String())
-}
-
-// take reads a program's lines.
-func (r *report) take(s *scene, out, errs string) {
-	r.text += out + errs
-	for line := range strings.Lines(out) {
-		f := strings.SplitN(strings.TrimSpace(line), "\t", 4)
-		if len(f) != 4 {
-			continue
-		}
-		name := f[1]
-		r.values[name] = f[3]
-		switch f[0] + " " + f[2] {
-		case "attempt escaped":
-			r.attempts[name] = true
-		case "attempt denied":
-			r.attempts[name] = r.attempts[name] || false
-		case "attempt read":
-			r.attempts[name] = r.attempts[name] || strings.Contains(f[3], s.canary)
-		case "twin ok":
-			r.twins++
-		case "twin broken":
-			r.broken = append(r.broken, name+": "+f[3])
-		}
-	}
+	got.Take(hostiletest.RunBare(s, s.argv(program), s.tty), s.canary)
 }
 
 // needs asks for a part of the host, as this backend found it.

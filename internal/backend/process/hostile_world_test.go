@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 )
 
 // children returns the processes below a process, as the host sees them.
@@ -62,14 +61,4 @@ func (s *scene) marked() []int {
 		}
 	}
 	return pids
-}
-
-// eventually waits until something is so.
-func eventually(t testing.TB, what string, so func() bool) {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !so(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("it never came true that %s", what)
-		}
-	}
 }

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tranca"
+	"tranca/internal/hostiletest"
 	"tranca/internal/image"
 	"tranca/internal/require"
 )
@@ -184,7 +185,7 @@ func TestMountsInAnImage(t *testing.T) {
 	b := newBackend(t)
 	img := openImage(t, hostPrograms(t, "sh", "cat", "ls"), tar.Header{Name: "home/user/.profile"}, tar.Header{Name: "home/other"},
 		symlink("data", "/etc"), tar.Header{Name: "file"})
-	dir := openFolder(t)
+	dir := hostiletest.OpenFolder(t)
 	if err := os.WriteFile(filepath.Join(dir, "f"), []byte("of the host\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}

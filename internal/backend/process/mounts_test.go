@@ -1,7 +1,6 @@
 package process
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"os"
@@ -16,6 +15,7 @@ import (
 
 	"tranca"
 	"tranca/internal/confine"
+	"tranca/internal/hostiletest"
 	"tranca/internal/require"
 )
 
@@ -26,13 +26,7 @@ func newBackend(t testing.TB) *Backend {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		if err := b.Close(ctx); err != nil {
-			t.Errorf("close backend: %v", err)
-		}
-	})
+	t.Cleanup(func() { hostiletest.Close(t, "backend", b) })
 	return b
 }
 
@@ -40,29 +34,12 @@ func newBackend(t testing.TB) *Backend {
 // user: what is waived is not what these tests are about.
 func testPolicy(b *Backend) tranca.Policy {
 	p := *trialPolicy()
-	p.Waive = nil
-	for _, item := range tranca.Waivable() {
-		if !b.report.Holds(item) {
-			p.Waive = append(p.Waive, item)
-		}
-	}
-	p.Limits = tranca.Limits{
-		Wall: 30 * time.Second, CPUTime: 30 * time.Second, MilliCPUs: 1000,
-		Memory: 256 << 20, Processes: 64, OpenFiles: 256, FileSize: 64 << 20,
-		Disk:   tranca.Disk{Size: 64 << 20, Inodes: 16384, Backing: tranca.BackingMemory},
-		Output: tranca.Output{Size: 1 << 20, OnExceed: tranca.ExceedTruncate},
-	}
+	p.Waive, p.Limits = hostiletest.Lacking(&b.report), hostiletest.Limits(30*time.Second)
 	return p
 }
 
-type outcome struct {
-	exit        tranca.Exit
-	out, stderr string
-	usage       tranca.Usage
-}
-
 // run runs one command in a fresh sandbox.
-func run(t testing.TB, b *Backend, p tranca.Policy, args ...string) outcome {
+func run(t testing.TB, b *Backend, p tranca.Policy, args ...string) hostiletest.Outcome {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -70,25 +47,8 @@ func run(t testing.TB, b *Backend, p tranca.Policy, args ...string) outcome {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() {
-		if err := sb.Close(ctx); err != nil {
-			t.Errorf("close: %v", err)
-		}
-	}()
-	var out, stderr bytes.Buffer
-	proc, err := sb.Start(ctx, tranca.Command{Args: args, Stdout: &out, Stderr: &stderr})
-	if err != nil {
-		t.Fatal(err)
-	}
-	exit, err := proc.Wait(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	u, err := sb.Usage(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return outcome{exit, out.String(), stderr.String(), u}
+	defer closeBox(t, sb)
+	return ended(t, hostiletest.Run(t, sb, tranca.Command{Args: args}))
 }
 
 // folder makes a host folder that the test's user owns, reachable by all.
@@ -116,12 +76,12 @@ func TestReadOnlyMount(t *testing.T) {
 	p := testPolicy(b)
 	p.Mounts = []tranca.Mount{{Source: dir, Target: "/data", Deny: []string{"secret", "deep/.env", "absent"}}}
 	r := run(t, b, p, "sh", "-c", `cat /data/a; echo; (echo x >/data/b) 2>&1; cat /data/secret/key 2>&1; ls /data/secret 2>&1; cat /data/deep/.env 2>&1; exit 0`)
-	if !strings.HasPrefix(r.out, "from the host\n") {
-		t.Errorf("the mount can't be read: %q %q", r.out, r.stderr)
+	if !strings.HasPrefix(r.Stdout, "from the host\n") {
+		t.Errorf("the mount can't be read: %q %q", r.Stdout, r.Stderr)
 	}
 	for _, want := range []string{"Read-only file system", "/data/secret/key", "/data/deep/.env: Permission denied"} {
-		if !strings.Contains(r.out, want) {
-			t.Errorf("no %q in %q", want, r.out)
+		if !strings.Contains(r.Stdout, want) {
+			t.Errorf("no %q in %q", want, r.Stdout)
 		}
 	}
 	if _, err := os.Stat(filepath.Join(dir, "b")); err == nil {
@@ -135,11 +95,11 @@ func TestWritableMountKeepsItsOwner(t *testing.T) {
 	p := testPolicy(b)
 	p.Mounts = []tranca.Mount{{Source: dir, Target: "/work/project", Writable: true, DiskUnbounded: true}}
 	r := run(t, b, p, "sh", "-c", `set -e; cd /work/project; echo 2 >new; echo 3 >>old; mkdir d; stat -c %u new old . d`)
-	if !r.exit.Success() {
-		t.Fatalf("%v: %s", r.exit, r.stderr)
+	if !r.Exit.Success() {
+		t.Fatalf("%v: %s", r.Exit, r.Stderr)
 	}
-	if r.out != "1000\n1000\n1000\n1000\n" {
-		t.Errorf("owners inside: %q", r.out)
+	if r.Stdout != "1000\n1000\n1000\n1000\n" {
+		t.Errorf("owners inside: %q", r.Stdout)
 	}
 	var st syscall.Stat_t
 	for _, name := range []string{"new", "old", "d"} {
@@ -168,8 +128,8 @@ func TestProtectedFilesStay(t *testing.T) {
 echo evil >.git/hooks/pre-commit; echo evil >.git/hooks/new; rm -rf .git/hooks; echo evil >.git/config; rm -f .git/config
 mv .git .git2; mv .git/hooks .git/h2; mv vendor vendor2; mv vendor/x vendor/y; mv vendor/x/.git vendor/x/g
 mkdir -p .git/hooks vendor/x/.git/hooks; echo evil >vendor/x/.git/hooks/h; echo 2 >vendor/x/f; ln -sfn /tmp .git; exit 0`)
-	if !r.exit.Success() {
-		t.Fatalf("%v: %s", r.exit, r.stderr)
+	if !r.Exit.Success() {
+		t.Fatalf("%v: %s", r.Exit, r.Stderr)
 	}
 	for _, f := range []string{".git/hooks/pre-commit", ".git/config", "vendor/x/.git/hooks/h"} {
 		got, err := os.ReadFile(filepath.Join(dir, f))
@@ -231,13 +191,13 @@ func TestHostSocketInMount(t *testing.T) {
 	for _, writable := range []bool{false, true} {
 		p := testPolicy(b)
 		p.Mounts = []tranca.Mount{{Source: dir, Target: "/m", Writable: writable, DiskUnbounded: writable}}
-		if r := run(t, b, p, "/usr/bin/python3", "-I", "-c", code); !strings.HasPrefix(r.out, "denied") {
-			t.Errorf("writable %v: %q %q", writable, r.out, r.stderr)
+		if r := run(t, b, p, "/usr/bin/python3", "-I", "-c", code); !strings.HasPrefix(r.Stdout, "denied") {
+			t.Errorf("writable %v: %q %q", writable, r.Stdout, r.Stderr)
 		}
 		// Without the filter the socket is reached: the probe can fail.
 		b.weaken = func(pl *plan) { pl.Boot.Filter = allowAll }
-		if r := run(t, b, p, "/usr/bin/python3", "-I", "-c", code); !strings.HasPrefix(r.out, "reached") {
-			t.Errorf("control, writable %v: %q %q", writable, r.out, r.stderr)
+		if r := run(t, b, p, "/usr/bin/python3", "-I", "-c", code); !strings.HasPrefix(r.Stdout, "reached") {
+			t.Errorf("control, writable %v: %q %q", writable, r.Stdout, r.Stderr)
 		}
 		b.weaken = nil
 	}
@@ -255,12 +215,12 @@ func TestSpaceOnDisk(t *testing.T) {
 	p.Limits.FileSize = 1 << 30
 	p.Limits.Disk = tranca.Disk{Size: 64 << 20, Inodes: 1000, Backing: tranca.BackingFile}
 	r := run(t, b, p, "sh", "-c", `set -e; head -c 40M /dev/zero >/work/a; stat -c "%u %s" /work/a; touch /tmp/x; rm /work/a; echo 1 >/dev/shm/y`)
-	if !r.exit.Success() || r.out != "1000 41943040\n" {
-		t.Fatalf("%v %q %q", r.exit, r.out, r.stderr)
+	if !r.Exit.Success() || r.Stdout != "1000 41943040\n" {
+		t.Fatalf("%v %q %q", r.Exit, r.Stdout, r.Stderr)
 	}
 	r = run(t, b, p, "sh", "-c", `head -c 80M /dev/zero >/work/a`)
-	if r.exit.Code != 1 || !slices.Contains(r.usage.Hit, tranca.HitDisk) {
-		t.Errorf("beyond the size: %v %q hit %v", r.exit, r.stderr, r.usage.Hit)
+	if r.Exit.Code != 1 || !slices.Contains(r.Usage.Hit, tranca.HitDisk) {
+		t.Errorf("beyond the size: %v %q hit %v", r.Exit, r.Stderr, r.Usage.Hit)
 	}
 	loops, _ := filepath.Glob("/sys/block/loop*/loop/backing_file")
 	for _, l := range loops {

@@ -1,11 +1,8 @@
 package process
 
 import (
-	"fmt"
-
 	"tranca"
 	"tranca/internal/confine"
-	"tranca/internal/guest/bootspec"
 	"tranca/internal/linux/seccomp"
 )
 
@@ -23,9 +20,6 @@ func unixSockets(p *tranca.Policy) bool { return len(p.Mounts) == 0 }
 // newPlan turns a policy into a boot message, but for the mounts.
 func (b *Backend) newPlan(spec *tranca.Spec) (*plan, error) {
 	p := &spec.Policy
-	if (p.Image == tranca.ImageHost) != (spec.Image == nil) {
-		return nil, fmt.Errorf("%w: image %q was not opened", tranca.ErrInvalid, p.Image)
-	}
 	filter, err := b.filter(seccomp.Profile{UnixSockets: unixSockets(p)})
 	if err != nil {
 		return nil, err
@@ -41,22 +35,13 @@ func (b *Backend) newPlan(spec *tranca.Spec) (*plan, error) {
 	if p.Waives(tranca.ItemLandlock) && !b.report.Holds(tranca.ItemLandlock) {
 		pl.Boot.Landlock = -1
 	}
-	if err := b.addTree(&pl.Boot, spec); err != nil {
+	if err := b.tree.AddTo(&pl.Boot, spec); err != nil {
 		return nil, err
 	}
 	if b.weaken != nil {
 		b.weaken(pl)
 	}
 	return pl, nil
-}
-
-// addTree adds the root tree to a boot message.
-func (b *Backend) addTree(boot *bootspec.Spec, spec *tranca.Spec) error {
-	if spec.Image == nil {
-		return b.tree.AddTo(boot, &spec.Policy)
-	}
-	boot.Env, boot.Path = confine.ImageEnvironment(&spec.Policy, spec.Image), confine.ImagePath(spec.Image)
-	return confine.AddImage(boot, &spec.Policy, spec.Image)
 }
 
 // ownThreads is what the kernel counts against the code's RLIMIT_NPROC beside

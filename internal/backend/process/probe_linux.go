@@ -21,7 +21,7 @@ func (b *Backend) Probe(ctx context.Context) (tranca.Report, error) {
 	}
 	defer b.life.Leave()
 	report := b.report
-	if err := tooOld(); err != nil {
+	if err := confine.TooOld(Name); err != nil {
 		return report, err
 	}
 	trial, err := b.boot(ctx, &tranca.Spec{Policy: *trialPolicy()}, nil)
@@ -37,17 +37,6 @@ func (b *Backend) Probe(ctx context.Context) (tranca.Report, error) {
 
 // Report says what was found when the backend was made. See [tranca.Reporter].
 func (b *Backend) Report() tranca.Report { return b.report }
-
-// tooOld refuses kernels before the oldest that the mechanisms are known on.
-func tooOld() error {
-	if !confine.KernelOlder(5, 15) {
-		return nil
-	}
-	return &tranca.RefusalError{Backend: Name, Unavailable: true, Problems: []tranca.Problem{{
-		Item: tranca.ItemIsolation, Asked: "Linux 5.15 or later",
-		Missing: "this kernel is " + confine.KernelRelease(), Mend: "update the kernel",
-	}}}
-}
 
 // trialPolicy is the least that can be booted.
 func trialPolicy() *tranca.Policy {

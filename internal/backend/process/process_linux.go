@@ -112,7 +112,7 @@ func (b *Backend) Create(ctx context.Context, spec tranca.Spec) (tranca.Sandbox,
 
 // accepts refuses what this host can't enforce and the operator did not waive.
 func (b *Backend) accepts(p *tranca.Policy) error {
-	if err := tooOld(); err != nil {
+	if err := confine.TooOld(Name); err != nil {
 		return err
 	}
 	return confine.Accepts(&b.report, p)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"tranca"
+	"tranca/internal/hostiletest"
 )
 
 // The statement on the user says what is so: whether the code's user on the
@@ -24,7 +25,7 @@ func TestStatementOnTheUser(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "it runs", func() bool { return len(s.marked()) > 0 })
+		hostiletest.Eventually(t, "it runs", func() bool { return len(s.marked()) > 0 })
 		own := userOf(t, s.marked()[0]) == os.Geteuid()
 		var stated tranca.Status
 		for _, e := range sb.Enforcement() {
