@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -38,7 +39,28 @@ func openConsole(t *testing.T, sb tranca.Sandbox, cmd tranca.Command) *console {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("who waits for what:\n%s", waiting())
+		}
+	})
 	return &console{p, t, out, w}
+}
+
+// waiting lists the host's programs that are at a terminal: what the shell of a
+// failed test waits for can't be told from what it wrote.
+func waiting() string {
+	all, err := exec.Command("ps", "-e", "-o", "pid,ppid,pgid,tpgid,stat,wchan:24,tty,args").Output()
+	if err != nil {
+		return err.Error()
+	}
+	var at []string
+	for line := range strings.Lines(string(all)) {
+		if f := strings.Fields(line); len(f) > 6 && f[6] != "?" {
+			at = append(at, line)
+		}
+	}
+	return strings.Join(at, "")
 }
 
 func (c *console) types(keys string) {
