@@ -68,8 +68,8 @@ lint: ## golangci-lint with the linters of .golangci.yml
 race: guest ## the suite under the race detector (needs a C compiler)
 	CGO_ENABLED=1 $(GO) test -race ./...
 
-bench: setup-test build ## side by side with bare python and bubblewrap
-	$(GO) run ./bench/cmd/bench $(BENCHFLAGS)
+bench: setup-test build ## side by side with bare python, bubblewrap, runsc do and docker run
+	GO='$(GO)' scripts/bench.sh $(BENCHFLAGS)
 
 fuzz: guest ## every fuzzer for FUZZTIME (60s)
 	scripts/fuzz.sh $(or $(FUZZTIME),60s)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -99,13 +100,20 @@ func use(ctx context.Context, p *plan, b tranca.Backend, report tranca.Report, e
 	return nil
 }
 
-// holes says which known holes are open in what a backend is made of.
+// holes says which known holes are open in what a backend is made of: a line
+// for each part. What mends them, its report says.
 func holes(r tranca.Report) []string {
-	var notes []string
+	open := map[string][]string{}
 	for _, a := range r.Advisories {
 		if a.Patched == "" {
-			notes = append(notes, a.String())
+			part := a.Component + " " + a.Version
+			open[part] = append(open[part], a.ID)
 		}
+	}
+	var notes []string
+	for _, part := range slices.Sorted(maps.Keys(open)) {
+		notes = append(notes, fmt.Sprintf("%s has known holes: %s; `tranca doctor` says what mends them",
+			part, strings.Join(open[part], ", ")))
 	}
 	return notes
 }

@@ -169,23 +169,24 @@ func TestRefusals(t *testing.T) {
 // that is patched is neither.
 func TestKnownHoles(t *testing.T) {
 	hole := tranca.Advisory{ID: "CVE-2024-21626", Component: "runc", Version: "1.1.5", FixedIn: "1.1.12"}
-	patched := hole
-	patched.Patched = "changelog"
+	second, patched := hole, hole
+	second.ID, patched.Patched = "CVE-2025-31133", "changelog"
 	for name, tc := range map[string]struct {
-		hole    tranca.Advisory
+		holes   []tranca.Advisory
 		policy  tranca.Vulnerabilities
 		notes   int
 		refused bool
 	}{
-		"open":             {hole, tranca.VulnerabilitiesWarn, 1, false},
-		"open, refused":    {hole, tranca.VulnerabilitiesRefuse, 0, true},
-		"patched":          {patched, tranca.VulnerabilitiesWarn, 0, false},
-		"patched, refused": {patched, tranca.VulnerabilitiesRefuse, 0, false},
+		"two of one part":  {[]tranca.Advisory{patched, hole, second}, tranca.VulnerabilitiesWarn, 1, false},
+		"open":             {[]tranca.Advisory{hole}, tranca.VulnerabilitiesWarn, 1, false},
+		"open, refused":    {[]tranca.Advisory{hole}, tranca.VulnerabilitiesRefuse, 0, true},
+		"patched":          {[]tranca.Advisory{patched}, tranca.VulnerabilitiesWarn, 0, false},
+		"patched, refused": {[]tranca.Advisory{patched}, tranca.VulnerabilitiesRefuse, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := policy.Default()
 			p.KnownVulnerabilities = tc.policy
-			e := open(t, p, fake.New(fake.Options{Level: tranca.LevelGVisor, Advisories: []tranca.Advisory{tc.hole}}))
+			e := open(t, p, fake.New(fake.Options{Level: tranca.LevelGVisor, Advisories: tc.holes}))
 			for range 2 {
 				res, err := e.Run(t.Context(), tranca.Request{Command: []string{"exit"}})
 				if errors.Is(err, tranca.ErrRefused) != tc.refused {
@@ -194,8 +195,10 @@ func TestKnownHoles(t *testing.T) {
 				if err == nil && len(res.Notes) != tc.notes {
 					t.Errorf("notes %q", res.Notes)
 				}
-				if tc.notes > 0 && !strings.Contains(res.Notes[0], "runc 1.1.5 has the known hole CVE-2024-21626, mended in 1.1.12") {
-					t.Errorf("notes %q", res.Notes)
+				for _, h := range tc.holes {
+					if tc.notes > 0 && (!strings.HasPrefix(res.Notes[0], "runc 1.1.5 has known holes: ") || !strings.Contains(res.Notes[0], h.ID)) {
+						t.Errorf("notes %q", res.Notes)
+					}
 				}
 				if tc.refused && !strings.Contains(err.Error(), hole.ID) {
 					t.Error(err)

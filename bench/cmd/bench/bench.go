@@ -3,7 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
+	"strings"
 
 	"tranca/bench/sample"
 )
@@ -12,6 +15,7 @@ type options struct {
 	rounds, warm, callers, idle, finished int
 	seed                                  uint64
 	tranca, waive, json, only             string
+	engine, image                         string
 }
 
 // The program that every row runs, and its only right answer.
@@ -31,23 +35,28 @@ func (o *options) run(ctx context.Context) error {
 		{"throughput", o.throughput},
 		{"idle", o.idleMemory},
 		{"gvisor", o.gvisor},
+		{"container", o.containers},
+		{"image", o.images},
 		{"stream", o.stream},
 		{"agent", o.agent},
 		{"server", o.server},
 	}
-	ran := false
+	only := map[string]bool{}
+	for name := range strings.SplitSeq(o.only, ",") {
+		only[name] = o.only != ""
+	}
 	for _, p := range parts {
-		if o.only != "" && o.only != p.name {
+		if o.only != "" && !only[p.name] {
 			continue
 		}
-		ran = true
+		delete(only, p.name)
 		fmt.Fprintf(os.Stderr, "bench: %s\n", p.name)
 		if err := p.measure(ctx, rep); err != nil {
 			return fmt.Errorf("%s: %w", p.name, err)
 		}
 	}
-	if !ran {
-		return fmt.Errorf("-only %s: there is no such part", o.only)
+	if o.only != "" && len(only) > 0 {
+		return fmt.Errorf("-only %s: there are no such parts: %q", o.only, slices.Sorted(maps.Keys(only)))
 	}
 	h := rep.Host
 	fmt.Printf("Linux %s, %d CPUs (%s), %s of memory, user id %d, %s\n\n",

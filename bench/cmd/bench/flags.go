@@ -1,6 +1,9 @@
 package main
 
-import "flag"
+import (
+	"flag"
+	"os"
+)
 
 // flags reads the command line. plain is set where this is the plain server.
 func flags() (o options, plain string) {
@@ -13,7 +16,9 @@ func flags() (o options, plain string) {
 	flag.StringVar(&o.tranca, "tranca", "bin/tranca", "the command to measure")
 	flag.StringVar(&o.waive, "waive", "", "items to waive, comma-separated")
 	flag.StringVar(&o.json, "json", "", "file for all figures")
-	flag.StringVar(&o.only, "only", "", "only rows whose part has this name: starts, throughput, idle, gvisor, stream, agent, server")
+	flag.StringVar(&o.only, "only", "", "only these parts, comma-separated: starts, throughput, idle, gvisor, container, image, stream, agent, server")
+	flag.StringVar(&o.engine, "engine", os.Getenv("TRANCA_TEST_DOCKER"), "socket of a Docker Engine for the container rows")
+	flag.StringVar(&o.image, "image", os.Getenv("TRANCA_TEST_IMAGE"), "image with python3 in that engine")
 	flag.StringVar(&plain, "plain", "", "serve a plain gibibyte at this socket (used by bench itself)")
 	flag.Parse()
 	return o, plain

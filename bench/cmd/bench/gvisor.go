@@ -59,15 +59,7 @@ func (o *options) gvisor(ctx context.Context, rep *report) error {
 	if err != nil {
 		return err
 	}
-	base := ms(times[runscDo].Percentile(50))
-	for _, s := range subjects {
-		rep.Times[s.Name] = times[s.Name]
-		r := row{Part: "gvisor", Name: s.Name, Figure: quantiles(times[s.Name]), Value: ms(times[s.Name].Percentile(50)) / base, Unit: "x runsc do"}
-		if s.Name == gvisorCold {
-			r.Target = 1.2
-		}
-		rep.Rows = append(rep.Rows, r)
-	}
+	rep.beside("gvisor", "x runsc do", times, runscDo, map[string]float64{gvisorCold: 1.2}, gvisorCold, runscDo)
 	idle, err := idleRow(ctx, b, ours.policy, min(o.idle, 10), 3)
 	if err != nil {
 		return err

@@ -118,6 +118,18 @@ func (r *report) write(path string) error {
 	return os.WriteFile(path, append(text, '\n'), 0o644)
 }
 
+// beside adds a row for each of some subjects, as ratios of the p50 of one.
+func (r *report) beside(part, unit string, times map[string]sample.Series, base string, targets map[string]float64, names ...string) {
+	of := ms(times[base].Percentile(50))
+	for _, name := range names {
+		r.Times[name] = times[name]
+		r.Rows = append(r.Rows, row{
+			Part: part, Name: name, Figure: quantiles(times[name]),
+			Value: ms(times[name].Percentile(50)) / of, Target: targets[name], Unit: unit,
+		})
+	}
+}
+
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 // quantiles says the three that are reported.
