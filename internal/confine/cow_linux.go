@@ -11,6 +11,7 @@ import (
 
 	"tranca"
 	"tranca/internal/guest/bootspec"
+	"tranca/internal/linux/mount"
 	"tranca/internal/machine"
 )
 
@@ -71,9 +72,14 @@ func unescape(p string) string {
 	return b.String()
 }
 
-// cowRefusal explains an overlay that the kernel does not make.
+// cowRefusal explains an overlay that the agent could not make.
 func cowRefusal(backend string, err error) error {
 	_, why, _ := strings.Cut(err.Error(), bootspec.CowFailed)
+	return CowRefusal(backend, why)
+}
+
+// CowRefusal explains an overlay that the kernel does not make.
+func CowRefusal(backend, why string) error {
 	return &tranca.RefusalError{Backend: backend, Problems: []tranca.Problem{{
 		Item: tranca.ItemMounts, Asked: "a mount of mode cow", Missing: "this kernel makes no overlay of it in a sandbox: " + why,
 		Mend: "mode: ro, or rw; or Linux 6.6 or later with overlayfs (modprobe overlay), and a folder of ext4, xfs, btrfs or tmpfs",
@@ -82,16 +88,22 @@ func cowRefusal(backend string, err error) error {
 
 var _ machine.ChangeReader = (*Box)(nil)
 
-// OpenChanges is [machine.ChangeReader]. The folder is found from the descriptor
-// of the writable space, and never through a path that the code could see.
+// OpenChanges is [machine.ChangeReader].
 func (b *Box) OpenChanges(target string) (*os.File, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.scratch == nil {
 		return nil, fmt.Errorf("%w: the sandbox is destroyed", tranca.ErrGone)
 	}
-	name := bootspec.CowPlace(strings.TrimPrefix(target, "/")) + "/" + bootspec.CowUpper
-	fd, err := unix.Openat2(int(b.scratch.Fd()), name, &unix.OpenHow{
+	return OpenUpper(b.scratch, target)
+}
+
+// OpenUpper opens the folder with what was written to a mount. It is found from
+// the descriptor of the writable space, and never through a path that the code
+// could see.
+func OpenUpper(space *os.File, target string) (*os.File, error) {
+	name := CowPlace(target) + "/" + mount.Upper
+	fd, err := unix.Openat2(int(space.Fd()), name, &unix.OpenHow{
 		Flags:   unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC,
 		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS | unix.RESOLVE_NO_XDEV,
 	})
@@ -103,3 +115,7 @@ func (b *Box) OpenChanges(target string) (*os.File, error) {
 	}
 	return os.NewFile(uintptr(fd), "changes of "+target), nil
 }
+
+// CowPlace is where in the writable space a mount with this target has its
+// layers.
+func CowPlace(target string) string { return bootspec.CowPlace(strings.TrimPrefix(target, "/")) }

@@ -262,12 +262,20 @@ func TestGVisor(t *testing.T) {
 // give the same.
 func TestContainer(t *testing.T) {
 	require.Root(t)
-	for _, c := range []struct{ engine, runtime string }{{"docker", "runc"}, {"podman", ""}} {
+	for _, c := range []struct {
+		engine, runtime string
+		waive           []tranca.Item
+	}{
+		{"docker", "runc", nil},
+		// It counts processes by itself, and loosely.
+		{"docker", "tranca-runsc", []tranca.Item{tranca.ItemPIDs}},
+		{"podman", "", nil},
+	} {
 		t.Run(c.engine+" "+c.runtime, func(t *testing.T) {
 			socket := require.Engine(t, c.engine)
 			t.Setenv("TRANCA_CONTAINER_ENGINE", "unix://"+socket)
 			t.Setenv("TRANCA_CONTAINER_IMAGE", require.Image(t))
-			same(t, func(p *tranca.Policy) { p.Backend, p.Runtime = "container", c.runtime })
+			same(t, func(p *tranca.Policy) { p.Backend, p.Runtime, p.Waive = "container", c.runtime, c.waive })
 		})
 	}
 }

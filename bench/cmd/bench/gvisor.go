@@ -12,8 +12,9 @@ import (
 
 // The subjects of the gVisor rows.
 const (
-	gvisorCold = "gVisor: engine, cold"
-	runscDo    = "gVisor: `runsc do` of the same version and platform"
+	gvisorCold  = "gVisor: engine, cold"
+	gvisorWhole = "gVisor: bin/tranca run, whole process"
+	runscDo     = "gVisor: `runsc do` of the same version and platform"
 )
 
 // mostIdleGVisor bounds what an idle sandbox under gVisor has for itself, agent,
@@ -39,6 +40,10 @@ func (o *options) gvisor(ctx context.Context, rep *report) error {
 		return err
 	}
 	defer ours.close()
+	command, err := filepath.Abs(o.tranca)
+	if err != nil {
+		return err
+	}
 	runtime, err := filepath.Abs(filepath.Join(filepath.Dir(o.tranca), "tranca-sentry"))
 	if err != nil {
 		return err
@@ -54,12 +59,13 @@ func (o *options) gvisor(ctx context.Context, rep *report) error {
 		{Name: gvisorCold, Do: ours.answers},
 		{Name: runscDo, Do: runs(runtime, "--root", state, "--platform", "systrap", "--network", "none",
 			"--ignore-cgroups", "do", python, "-I", "-c", code)},
+		{Name: gvisorWhole, Do: runs(command, o.runArgs("gvisor")...)},
 	}
 	times, err := sample.Interleave(ctx, subjects, o.warm, max(o.rounds/4, 1), o.seed)
 	if err != nil {
 		return err
 	}
-	rep.beside("gvisor", "x runsc do", times, runscDo, map[string]float64{gvisorCold: 1.2}, gvisorCold, runscDo)
+	rep.beside("gvisor", "x runsc do", times, runscDo, map[string]float64{gvisorCold: 1.2}, gvisorCold, gvisorWhole, runscDo)
 	idle, err := idleRow(ctx, b, ours.policy, min(o.idle, 10), 3)
 	if err != nil {
 		return err

@@ -40,17 +40,12 @@ func (o *options) starts(ctx context.Context, rep *report) error {
 	if err != nil {
 		return err
 	}
-	args := []string{"run", "--isolation", "process"}
-	for _, item := range o.policy().Waive {
-		args = append(args, "--waive", string(item))
-	}
-	args = append(args, "-c", code)
 	subjects := []sample.Subject{
 		{Name: bare, Do: runs(python, "-I", "-c", code)},
 		{Name: bwrap, Do: runs(bw[0], append(bw[1:], python, "-I", "-c", code)...)},
 		{Name: cold, Do: coldRunner.answers},
 		{Name: pooled, Prepare: pool.waitReady, Do: pool.answers},
-		{Name: whole, Do: runs(command, args...)},
+		{Name: whole, Do: runs(command, o.runArgs("process")...)},
 	}
 	times, err := sample.Interleave(ctx, subjects, o.warm, o.rounds, o.seed)
 	if err != nil {
@@ -58,6 +53,15 @@ func (o *options) starts(ctx context.Context, rep *report) error {
 	}
 	o.addStarts(rep, times)
 	return nil
+}
+
+// runArgs are those of `tranca run` for the program, at a level.
+func (o *options) runArgs(level string) []string {
+	args := []string{"run", "--isolation", level}
+	for _, item := range o.policy().Waive {
+		args = append(args, "--waive", string(item))
+	}
+	return append(args, "-c", code)
 }
 
 func (o *options) addStarts(rep *report, times map[string]sample.Series) {

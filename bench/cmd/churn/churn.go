@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"tranca/bench/hoststate"
+	"tranca/internal/backend/container"
 )
 
 // The lines by which the supervisor tells its parent how far it is.
@@ -56,7 +57,7 @@ func (o *options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	left, err := hoststate.WaitClean(before, look, 10*time.Second)
+	left, err := hoststate.WaitClean(before, look, o.patience())
 	if err != nil {
 		return err
 	}
@@ -67,6 +68,16 @@ func (o *options) run(ctx context.Context) error {
 	fmt.Printf("churn: %s: %d sandboxes, %d at a time, supervisor killed %d times, engine %d times, %.0f s: nothing is left\n",
 		o.backend, started, o.parallel, o.kills, o.crashes, time.Since(start).Seconds())
 	return nil
+}
+
+// patience bounds the wait for a clean host. Docker takes away the files of its
+// network namespaces once a minute; those of an engine that was killed stay, and
+// are left out.
+func (o *options) patience() time.Duration {
+	if o.backend == container.Name && o.crashes == 0 {
+		return 75 * time.Second
+	}
+	return 10 * time.Second
 }
 
 // ours leaves out what an engine leaves of itself where it is killed with -9.

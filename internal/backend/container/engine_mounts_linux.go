@@ -13,6 +13,13 @@ import (
 // another file there in between: the agent looks whether it is the same that
 // was opened here, before any code runs.
 func (b *Backend) engineMounts(e *engine, pl *plan) error {
+	if pl.guest && len(pl.policy.Mounts) > 0 {
+		return &tranca.RefusalError{Backend: Name, Problems: []tranca.Problem{{
+			Item: tranca.ItemMounts, Asked: "mount " + pl.policy.Mounts[0].Source,
+			Missing: "the engine mounts by path, and a runtime with a kernel of its own hides what was mounted then",
+			Mend:    "choose --backend gvisor, or run tranca as root beside a rootful engine",
+		}}}
+	}
 	for i := range pl.policy.Mounts {
 		if err := b.engineMount(e, pl, &pl.policy.Mounts[i]); err != nil {
 			return err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"runtime"
 	"sync"
 	"time"
@@ -56,8 +57,9 @@ type box struct {
 }
 
 var (
-	_ machine.Machine     = (*box)(nil)
-	_ machine.KillByAgent = (*box)(nil)
+	_ machine.Machine      = (*box)(nil)
+	_ machine.KillByAgent  = (*box)(nil)
+	_ machine.ChangeReader = (*box)(nil)
 )
 
 func newBox(b *Backend, e *engine, pl *plan) *box {
@@ -79,6 +81,16 @@ func (m *box) KillsAgent() bool { return true }
 
 // ImageDigest is the digest of the image that runs.
 func (m *box) ImageDigest() string { return m.plan.digest }
+
+// OpenChanges is [machine.ChangeReader].
+func (m *box) OpenChanges(target string) (*os.File, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.plan.stage == nil {
+		return nil, fmt.Errorf("%w: %s is no mount of mode cow", tranca.ErrNotFound, target)
+	}
+	return m.plan.stage.openChanges(target)
+}
 
 // Begin gives the next program fresh counters.
 func (m *box) Begin(context.Context) error {
@@ -310,10 +322,10 @@ func (m *box) destroy() error {
 	m.stream.Close()
 	m.mu.Lock()
 	errs = append(errs, m.outside.close())
-	m.mu.Unlock()
 	if m.plan.stage != nil {
 		errs = append(errs, m.plan.stage.giveBack())
 	}
+	m.mu.Unlock()
 	if m.closedHook != nil {
 		m.closedHook()
 	}

@@ -159,7 +159,6 @@ func TestMountsThatAreRefused(t *testing.T) {
 		"below a link":  {tranca.Mount{Source: dir + "/link/sub", Target: "/m"}, "symbolic link"},
 		"missing":       {tranca.Mount{Source: dir + "/none", Target: "/m"}, "no such file"},
 		"a device":      {tranca.Mount{Source: "/dev/null", Target: "/m"}, "device"},
-		"cow":           {tranca.Mount{Source: dir, Target: "/m", Cow: true}, "no such mounts"},
 		"without bound": {tranca.Mount{Source: dir, Target: "/m", Writable: true}, "nothing bounds"},
 	} {
 		sb, err := b.Create(t.Context(), tranca.Spec{ID: tranca.NewID(), Policy: testPolicy(mounting(c.mount))})

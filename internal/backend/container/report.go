@@ -145,6 +145,15 @@ func (b *Backend) mountMechanism(e *engine) string {
 	return "binds of the engine; the guest agent compares what it finds there with what was opened here"
 }
 
+// mountModes is [tranca.FactMounts]: the engine makes no overlay by itself of
+// which the writable space would be known.
+func (b *Backend) mountModes(e *engine) string {
+	if b.stages(e) {
+		return "ro, rw, cow"
+	}
+	return "ro, rw"
+}
+
 func userMechanism(e *engine) string {
 	if e.mapsUsers() {
 		return "user namespace of the engine, and in it one for the code, with a user that no other sandbox has"
@@ -230,7 +239,7 @@ func (b *Backend) facts(e *engine) map[string]string {
 	}
 	return map[string]string{
 		tranca.FactRoots:   roots,
-		tranca.FactMounts:  "ro, rw",
+		tranca.FactMounts:  b.mountModes(e),
 		tranca.FactRuntime: e.defaultRuntime(),
 		"engine":           e.Name + " " + e.Version,
 		"engine socket":    e.Socket,
@@ -259,10 +268,11 @@ func (b *Backend) accepts(e *engine, p *tranca.Policy, f finding) error {
 		}
 	}
 	for i := range p.Mounts {
-		if p.Mounts[i].Cow {
+		if p.Mounts[i].Cow && !b.stages(e) {
 			problems = append(problems, tranca.Problem{
 				Item: tranca.ItemMounts, Asked: "mount " + p.Mounts[i].Target + " in mode cow",
-				Missing: "the backend container has no such mounts", Mend: "choose --backend process or gvisor, or mount read-only",
+				Missing: "tranca makes such mounts beside the engine, which it can as root alone, on the engine's own host, with ids in /etc/subuid for root or tranca, and where the engine maps no users",
+				Mend:    "choose --backend process or gvisor, or mount read-only",
 			})
 		}
 	}

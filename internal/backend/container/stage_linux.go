@@ -71,6 +71,9 @@ type stage struct {
 // for slashes, and the sandbox's id.
 const stagePrefix = "container-"
 
+// spaceName is the writable space in a stage.
+const spaceName = "space"
+
 // newStage makes the folder and takes user ids. On error nothing is left.
 func (h *hostSide) newStage(o owner, id tranca.ID) (*stage, error) {
 	block, err := h.ids.Acquire()
@@ -115,7 +118,7 @@ func (s *stage) makeSpace(pl *plan) error {
 		return fmt.Errorf("writable space: %w", err)
 	}
 	s.space = os.NewFile(uintptr(t.FD()), "writable space")
-	at, err := s.place(t, "space", false)
+	at, err := s.place(t, spaceName, false)
 	if err != nil {
 		return err
 	}
@@ -164,9 +167,18 @@ func (s *stage) makeMount(pl *plan, i int) error {
 	if err != nil {
 		return err
 	}
-	defer t.Close()
+	defer func() { t.Close() }()
+	same := src.FD()
+	if m.Cow {
+		over, err := s.overlay(pl, m, t)
+		if err != nil {
+			return confine.CowRefusal(Name, err.Error())
+		}
+		t.Close()
+		t, same = over, over.FD()
+	}
 	attrs := uint64(mount.NoSUID | mount.NoDev)
-	if !m.Writable {
+	if !src.Bind.Writable {
 		attrs |= mount.ReadOnly
 	}
 	if err := t.Set(attrs); err != nil {
@@ -187,12 +199,35 @@ func (s *stage) makeMount(pl *plan, i int) error {
 			pl.boot.Hidden = append(pl.boot.Hidden, path.Join(m.Target, c.Path))
 		}
 	}
-	return pl.expectSame(m.Target, src.FD())
+	if pl.guest {
+		// Its kernel numbers files by itself. That the engine sees this stage shows
+		// in the space, whose size the agent looks at; and only root could put
+		// another tree in a place of it.
+		return nil
+	}
+	return pl.expectSame(m.Target, same)
+}
+
+// overlay has what is written to a folder go to the writable space, beside the
+// parts of it that the container sees, and so within the same bounds.
+func (s *stage) overlay(pl *plan, m *tranca.Mount, lower mount.Tree) (mount.Tree, error) {
+	return mount.CopyOnWrite(lower, mount.Layers{
+		Space: mount.FromFD(int(s.space.Fd())), Path: filepath.Join(s.path, spaceName), Place: confine.CowPlace(m.Target),
+		Own: true, UID: pl.user.uid, GID: pl.user.gid,
+	})
+}
+
+// openChanges opens what was written to a mount of mode cow.
+func (s *stage) openChanges(target string) (*os.File, error) {
+	if s.space == nil {
+		return nil, fmt.Errorf("%w: the sandbox is destroyed", tranca.ErrGone)
+	}
+	return confine.OpenUpper(s.space, target)
 }
 
 // settled takes the mounts out of this host's sight: the container has its own.
 func (s *stage) settled() error {
-	err := unix.Unmount(filepath.Join(s.path, "space"), unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
+	err := unix.Unmount(filepath.Join(s.path, spaceName), unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
 	if err == unix.EINVAL || err == unix.ENOENT {
 		err = nil // there is none
 	}

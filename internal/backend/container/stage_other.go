@@ -4,6 +4,7 @@ package container
 
 import (
 	"fmt"
+	"os"
 
 	"tranca"
 )
@@ -30,6 +31,8 @@ func (*stage) makeSpace(*plan) error      { return tranca.ErrUnsupported }
 func (*stage) makeMount(*plan, int) error { return tranca.ErrUnsupported }
 func (*stage) settled() error             { return nil }
 func (*stage) giveBack() error            { return nil }
+
+func (*stage) openChanges(string) (*os.File, error) { return nil, tranca.ErrUnsupported }
 
 // engineMounts refuses mounts: a path of this host is another one in the
 // engine's machine, so that nobody could tell what was mounted.

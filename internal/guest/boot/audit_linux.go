@@ -55,7 +55,8 @@ func auditHidden(path string) error {
 	if err := unix.Statfs(path, &fs); err != nil {
 		return err
 	}
-	if fs.Type != unix.TMPFS_MAGIC || fs.Bfree != fs.Blocks || fs.Blocks == 0 {
+	// gVisor says of each file system of the host that it is 9P.
+	if fs.Type != unix.TMPFS_MAGIC && fs.Type != unix.V9FS_MAGIC || fs.Bfree != fs.Blocks || fs.Blocks == 0 {
 		return errors.New("the folder is not an empty file system of its own")
 	}
 	return nil

@@ -159,6 +159,19 @@ func (t *tree) place(b *bootspec.Bind, m mount.Tree) error {
 	return t.restrict(b)
 }
 
+// overlay has what is written to a folder of the host go to the writable space,
+// beside the parts of it that the code sees, and so within the same bounds.
+func (t *tree) overlay(b *bootspec.Bind, lower mount.Tree) (mount.Tree, error) {
+	// No path leads to the writable space, of which no part is anybody else's yet.
+	if err := unix.Fchdir(t.scratch.FD()); err != nil {
+		return mount.FromFD(-1), os.NewSyscallError("fchdir", err)
+	}
+	return mount.CopyOnWrite(lower, mount.Layers{
+		Space: t.scratch, Place: bootspec.CowPlace(b.Target),
+		Own: t.spec.AgentUID == 0, UID: t.spec.CodeUID, GID: t.spec.CodeGID,
+	})
+}
+
 // restrict pins, protects and covers paths of a mount. Parents come before
 // what is in them, so that a pin does not hide a protection.
 func (t *tree) restrict(b *bootspec.Bind) error {
