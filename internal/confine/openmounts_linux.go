@@ -89,7 +89,7 @@ func (h *Host) openMounts(pl *Plan, a *Allotment, cu *cleanup.Stack) error {
 		bind := src.Bind
 		if h.Root {
 			uid, gid := a.CodeIDs()
-			t, err := src.CloneMapped(h.Backend, uid, gid)
+			t, err := src.CloneMapped(h.Backend, uid, gid, Mapped{})
 			if err != nil {
 				return err
 			}

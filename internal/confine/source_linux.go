@@ -23,6 +23,10 @@ type Source struct {
 	file  bool
 }
 
+// Mapped are users and groups of a file system (inside) by those that a mount
+// shows (outside).
+type Mapped struct{ Users, Groups []IDMap }
+
 // OpenSource opens the source of a mount as the operator named it, without
 // following a link in any part of its path: a link would let whoever owns it
 // choose what is mounted. The caller closes it.
@@ -64,8 +68,8 @@ func (s *Source) FD() int { return s.fd }
 
 // CloneMapped clones the source's mounts with its owner shown as this user and
 // group, so that the code can use what the operator mounted, and files that it
-// makes belong to that owner outside. Only root can.
-func (s *Source) CloneMapped(backend string, uid, gid uint32) (mount.Tree, error) {
+// makes belong to that owner outside; and what else is mapped. Only root can.
+func (s *Source) CloneMapped(backend string, uid, gid uint32, also Mapped) (mount.Tree, error) {
 	m := s.mount
 	// With what the host has mounted below: without it the code would see what
 	// that covers.
@@ -73,7 +77,7 @@ func (s *Source) CloneMapped(backend string, uid, gid uint32) (mount.Tree, error
 	if err != nil {
 		return t, fmt.Errorf("mount %s: %w", m.Source, err)
 	}
-	ns, err := userNamespace([]IDMap{{s.Owner, uid}}, []IDMap{{s.Group, gid}})
+	ns, err := userNamespace(append(also.Users, IDMap{s.Owner, uid}), append(also.Groups, IDMap{s.Group, gid}))
 	if err != nil {
 		t.Close()
 		return t, fmt.Errorf("mount %s: %w", m.Source, err)

@@ -51,12 +51,13 @@ func waived(t *testing.T, b tranca.Backend) func(*tranca.Policy) {
 	}
 }
 
-func TestMountsDocker(t *testing.T)         { testMounts(t, docker) }
-func TestMountsPodmanRootless(t *testing.T) { testMounts(t, rootless) }
+func TestMountsDocker(t *testing.T)         { testMounts(t, docker, "") }
+func TestMountsDockerGVisor(t *testing.T)   { testMounts(t, docker, "tranca-runsc") }
+func TestMountsPodmanRootless(t *testing.T) { testMounts(t, rootless, "") }
 
 // testMounts tries mounts that tranca makes itself and those that the engine
 // makes.
-func testMounts(t *testing.T, e engineUnderTest) {
+func testMounts(t *testing.T, e engineUnderTest, runtime string) {
 	o, here := e.options(t)
 	if !here {
 		return
@@ -65,6 +66,9 @@ func testMounts(t *testing.T, e engineUnderTest) {
 	b := open(t, o)
 	defer b.Close(t.Context())
 	lacks := waived(t, b)
+	if runtime != "" {
+		lacks = func(p *tranca.Policy) { p.Runtime, p.Waive = runtime, []tranca.Item{tranca.ItemPIDs} }
+	}
 	t.Run("read-only", func(t *testing.T) {
 		dir := project(t)
 		sb := create(t, b, testPolicy(lacks, mounting(tranca.Mount{Source: dir, Target: "/m"})))
@@ -81,6 +85,10 @@ func testMounts(t *testing.T, e engineUnderTest) {
 		}
 	})
 	t.Run("writable", func(t *testing.T) {
+		if runtime != "" {
+			testWritableOfGuest(t, b, lacks)
+			return
+		}
 		dir := project(t)
 		sb := create(t, b, testPolicy(lacks, mounting(tranca.Mount{
 			Source: dir, Target: "/m", Writable: true, DiskUnbounded: true,
@@ -107,6 +115,28 @@ func testMounts(t *testing.T, e engineUnderTest) {
 		}
 	})
 	t.Run("swapped", func(t *testing.T) { testSwapped(t, b, lacks) })
+}
+
+// testWritableOfGuest: what is beneath a kernel of its own is not protected by
+// mounts. This has let code rename .git and plant a hook.
+func testWritableOfGuest(t *testing.T, b tranca.Backend, lacks func(*tranca.Policy)) {
+	dir := project(t)
+	m := tranca.Mount{Source: dir, Target: "/m", Writable: true, DiskUnbounded: true}
+	for _, held := range []tranca.Mount{{Protect: []string{".git/hooks"}}, {Deny: []string{"deny.txt"}}} {
+		held.Source, held.Target, held.Writable, held.DiskUnbounded = m.Source, m.Target, true, true
+		sb, err := b.Create(t.Context(), tranca.Spec{ID: tranca.NewID(), Policy: testPolicy(lacks, mounting(held))})
+		if sb != nil || err == nil || !strings.Contains(err.Error(), "rename what is mounted over") {
+			t.Errorf("%+v: %v", held, err)
+		}
+	}
+	sb := create(t, b, testPolicy(lacks, mounting(m)))
+	if out, _ := run(t, sb, "/bin/probe", "write=/m/b", "read=/m/a"); out != "<nil>\n\"text\" <nil>\n" {
+		t.Errorf("it says %q", out)
+	}
+	info, err := os.Stat(dir + "/b")
+	if err != nil || int(info.Sys().(*syscall.Stat_t).Uid) != os.Geteuid() {
+		t.Errorf("what it wrote: %+v, %v", info, err)
+	}
 }
 
 // testSwapped puts another folder in a mount's place after it was looked at.

@@ -163,7 +163,10 @@ func (s *stage) makeMount(pl *plan, i int) error {
 		return err
 	}
 	defer src.Close()
-	t, err := src.CloneMapped(Name, pl.user.uid, pl.user.gid)
+	if err := pl.canHold(m, &src.Bind); err != nil {
+		return err
+	}
+	t, err := src.CloneMapped(Name, pl.user.uid, pl.user.gid, s.fileServer(pl))
 	if err != nil {
 		return err
 	}
@@ -206,6 +209,36 @@ func (s *stage) makeMount(pl *plan, i int) error {
 		return nil
 	}
 	return pl.expectSame(m.Target, same)
+}
+
+// canHold refuses to protect or hide paths of a writable folder beneath a runtime
+// with a kernel of its own. gVisor may open files of the host from a mount
+// namespace where they are not mounted (directfs): there the kernel lets a folder
+// be renamed or removed that is a mount elsewhere, and the protected name is free
+// for another one. In a copy that reaches the host only by what is applied, which
+// looks by name.
+func (pl *plan) canHold(m *tranca.Mount, b *bootspec.Bind) error {
+	if !pl.guest || !m.Writable || len(b.Protect)+len(b.Deny) == 0 {
+		return nil
+	}
+	return &tranca.RefusalError{Backend: Name, Problems: []tranca.Problem{{
+		Item: tranca.ItemProtect, Asked: "mount " + m.Source + " writable, with paths that are protected or denied",
+		Missing: "a runtime with a kernel of its own may rename what is mounted over",
+		Mend:    "choose --backend gvisor, or mode: cow",
+	}}}
+}
+
+// fileServer shows the first user of the block, who is nobody here, as root: a
+// runtime with a kernel of its own makes files as root, and gives them to the
+// code's user then.
+func (s *stage) fileServer(pl *plan) confine.Mapped {
+	if !pl.guest {
+		return confine.Mapped{}
+	}
+	return confine.Mapped{
+		Users:  []confine.IDMap{{Inside: s.block.UID}},
+		Groups: []confine.IDMap{{Inside: s.block.GID}},
+	}
 }
 
 // overlay has what is written to a folder go to the writable space, beside the
