@@ -35,7 +35,7 @@ func (o *options) containers(ctx context.Context, rep *report) error {
 		return err
 	}
 	p := o.policy()
-	p.Floor, p.Backend, p.Image = tranca.LevelContainer, container.Name, o.image
+	p.Floor, p.Backend = tranca.LevelContainer, container.Name
 	ours, err := over(ctx, b, p)
 	if err != nil {
 		return err

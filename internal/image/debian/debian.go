@@ -52,9 +52,16 @@ var profiles = map[string][]string{
 // withUser are the profiles that have a user of their own.
 var withUser = []string{"code"}
 
+// The names that there are. Their lengths are checked beside: a count in the
+// expression would cost each start of the program the time of compiling it.
 var (
-	packageName = regexp.MustCompile(`^[a-z0-9][a-z0-9.+-]{1,100}$`)
-	suiteName   = regexp.MustCompile(`^[a-z][a-z0-9-]{1,60}$`)
+	packageName = regexp.MustCompile(`^[a-z0-9][a-z0-9.+-]+$`)
+	suiteName   = regexp.MustCompile(`^[a-z][a-z0-9-]+$`)
+)
+
+const (
+	longestPackage = 101
+	longestSuite   = 61
 )
 
 // check refuses what could be more than a name to the tools.
@@ -66,11 +73,11 @@ func (r Recipe) check() error {
 		return wrong("there is no profile %q", r.Profile)
 	}
 	for _, p := range r.Packages {
-		if !packageName.MatchString(p) {
+		if len(p) > longestPackage || !packageName.MatchString(p) {
 			return wrong("%q is no name of a Debian package", p)
 		}
 	}
-	if !suiteName.MatchString(r.Suite) {
+	if len(r.Suite) > longestSuite || !suiteName.MatchString(r.Suite) {
 		return wrong("%q is no suite of Debian", r.Suite)
 	}
 	if r.Mirror != "" && !filepath.IsAbs(r.Mirror) && !strings.HasPrefix(r.Mirror, "http://") && !strings.HasPrefix(r.Mirror, "https://") {
