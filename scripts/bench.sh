@@ -20,4 +20,4 @@ elif [ -z "${TRANCA_TEST_DOCKER:-}" ]; then
 fi
 "${GO:-go}" run ./bench/cmd/bench "${parts[@]}" "$@"
 for flag; do [[ $flag != -only* && $flag != --only* ]] || exit 0; done
-CGO_ENABLED=0 "${GO:-go}" test -run '^$' -bench 'Unpack|Open$' ./internal/image
+CGO_ENABLED=0 "${GO:-go}" test -run '^$' -bench 'Unpack|Open$' -benchtime 3x ./internal/image
