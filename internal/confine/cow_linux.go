@@ -25,9 +25,9 @@ func cowSource(s *Source) error {
 	if s.file {
 		return fmt.Errorf("%w: mount %s: it is a file, and mode cow is for folders: mount the folder that it is in", tranca.ErrInvalid, m.Source)
 	}
-	below, err := mountBelow(m.Source)
+	below, err := s.Below()
 	if err != nil {
-		return fmt.Errorf("%w: mount %s: %w", tranca.ErrInvalid, m.Source, err)
+		return err
 	}
 	if below != "" {
 		return fmt.Errorf("%w: mount %s: another file system is mounted at %s, and an overlay would show what that covers: mount folders beside it, or mode: ro",

@@ -66,6 +66,15 @@ func (s *Source) look() error {
 // FD is a descriptor of the source that can only be used as a place.
 func (s *Source) FD() int { return s.fd }
 
+// Below is a mount point of the host in the source, or "".
+func (s *Source) Below() (string, error) {
+	below, err := mountBelow(s.mount.Source)
+	if err != nil {
+		return "", fmt.Errorf("%w: mount %s: %w", tranca.ErrInvalid, s.mount.Source, err)
+	}
+	return below, nil
+}
+
 // CloneMapped clones the source's mounts with its owner shown as this user and
 // group, so that the code can use what the operator mounted, and files that it
 // makes belong to that owner outside; and what else is mapped. Only root can.
@@ -84,7 +93,7 @@ func (s *Source) CloneMapped(backend string, uid, gid uint32, also Mapped) (moun
 	}
 	defer ns.Close()
 	err = t.MapIDs(int(ns.Fd()))
-	if err != nil && (m.Writable || m.Cow || !errors.Is(err, unix.EINVAL)) {
+	if err != nil && (m.Writable || m.Cow || also.Users != nil || !errors.Is(err, unix.EINVAL)) {
 		t.Close()
 		return t, &tranca.RefusalError{Backend: backend, Problems: []tranca.Problem{{
 			Item: tranca.ItemMounts, Asked: "mount " + m.Source + " with its owner mapped to the code's user",
@@ -92,7 +101,8 @@ func (s *Source) CloneMapped(backend string, uid, gid uint32, also Mapped) (moun
 			Mend:    "mount a folder of ext4, xfs, btrfs or tmpfs, or read-only",
 		}}}
 	}
-	// A read-only mount that can't be mapped shows what everybody may read.
+	// A read-only mount that can't be mapped shows what everybody may read, but
+	// to somebody who serves files as root.
 	return t, nil
 }
 

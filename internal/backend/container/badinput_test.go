@@ -259,9 +259,14 @@ func hijacked(w http.ResponseWriter, _ *http.Request) {
 }
 
 func TestAnEngineThatHangs(t *testing.T) {
+	enough := make(chan struct{})
 	b, _ := against(t, map[string]http.HandlerFunc{
-		"POST /containers/create": func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
+		"POST /containers/create": func(http.ResponseWriter, *http.Request) {
+			<-enough
+			panic(http.ErrAbortHandler)
+		},
 	})
+	defer close(enough) // or closing the backend waits as long as an engine may take
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	start := time.Now()

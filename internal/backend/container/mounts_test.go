@@ -122,8 +122,15 @@ func testMounts(t *testing.T, e engineUnderTest, runtime string) {
 func testWritableOfGuest(t *testing.T, b tranca.Backend, lacks func(*tranca.Policy)) {
 	dir := project(t)
 	m := tranca.Mount{Source: dir, Target: "/m", Writable: true, DiskUnbounded: true}
-	for _, held := range []tranca.Mount{{Protect: []string{".git/hooks"}}, {Deny: []string{"deny.txt"}}} {
-		held.Source, held.Target, held.Writable, held.DiskUnbounded = m.Source, m.Target, true, true
+	below := project(t)
+	if err := syscall.Mount("below", below+"/sub", "tmpfs", 0, "size=4096"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(below+"/sub", syscall.MNT_DETACH) })
+	for _, held := range []tranca.Mount{
+		{Source: dir, Protect: []string{".git/hooks"}}, {Source: dir, Deny: []string{"deny.txt"}}, {Source: below},
+	} {
+		held.Target, held.Writable, held.DiskUnbounded = m.Target, true, true
 		sb, err := b.Create(t.Context(), tranca.Spec{ID: tranca.NewID(), Policy: testPolicy(lacks, mounting(held))})
 		if sb != nil || err == nil || !strings.Contains(err.Error(), "rename what is mounted over") {
 			t.Errorf("%+v: %v", held, err)

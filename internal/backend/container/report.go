@@ -91,6 +91,10 @@ func (f finding) adjust(g tranca.Guarantee, runtime string) tranca.Guarantee {
 		g.Mechanism = "the runtime's own kernel answers system calls; tranca's filter inside"
 	case tranca.ItemLandlock:
 		g.Mechanism = "not needed: the code uses no kernel of the host's"
+	case tranca.ItemMounts:
+		g.Mechanism = "mounts made by tranca by descriptor, owners mapped, and shown to the engine, for the runtime's own kernel"
+	case tranca.ItemProtect:
+		g.Mechanism = "a writable folder with paths to protect is refused; new ones are reported as changes"
 	case tranca.ItemMemory:
 		g.Mechanism += ", over code and kernel together, with the kernel's measured need added"
 	case tranca.ItemPIDs:

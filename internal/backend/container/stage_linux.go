@@ -163,7 +163,7 @@ func (s *stage) makeMount(pl *plan, i int) error {
 		return err
 	}
 	defer src.Close()
-	if err := pl.canHold(m, &src.Bind); err != nil {
+	if err := pl.canHold(m, src); err != nil {
 		return err
 	}
 	t, err := src.CloneMapped(Name, pl.user.uid, pl.user.gid, s.fileServer(pl))
@@ -174,6 +174,9 @@ func (s *stage) makeMount(pl *plan, i int) error {
 	same := src.FD()
 	if m.Cow {
 		over, err := s.overlay(pl, m, t)
+		if errors.Is(err, unix.ENOSPC) {
+			return fmt.Errorf("%w: mount %s: limits.disk has no room for a copy: a larger size, or more inodes", tranca.ErrInvalid, m.Source)
+		}
 		if err != nil {
 			return confine.CowRefusal(Name, err.Error())
 		}
@@ -211,20 +214,31 @@ func (s *stage) makeMount(pl *plan, i int) error {
 	return pl.expectSame(m.Target, same)
 }
 
-// canHold refuses to protect or hide paths of a writable folder beneath a runtime
-// with a kernel of its own. gVisor may open files of the host from a mount
-// namespace where they are not mounted (directfs): there the kernel lets a folder
-// be renamed or removed that is a mount elsewhere, and the protected name is free
-// for another one. In a copy that reaches the host only by what is applied, which
-// looks by name.
-func (pl *plan) canHold(m *tranca.Mount, b *bootspec.Bind) error {
-	if !pl.guest || !m.Writable || len(b.Protect)+len(b.Deny) == 0 {
+// canHold refuses of a writable folder, beneath a runtime with a kernel of its
+// own, what mounts do not hold there. gVisor may open files of the host from a
+// mount namespace where nothing is mounted over them (directfs). There the kernel
+// lets be renamed or removed what is a mount elsewhere: a protected name is free
+// for another file then, a denied file goes into the copy under another name, and
+// what the host has mounted below goes with its folder, for the host, too.
+func (pl *plan) canHold(m *tranca.Mount, src *confine.Source) error {
+	if !pl.guest || !src.Bind.Writable {
+		return nil
+	}
+	below, err := src.Below()
+	if err != nil {
+		return err
+	}
+	what := "paths that are protected or denied"
+	switch {
+	case below != "":
+		what = "another file system at " + below
+	case len(src.Bind.Protect)+len(src.Bind.Deny) == 0:
 		return nil
 	}
 	return &tranca.RefusalError{Backend: Name, Problems: []tranca.Problem{{
-		Item: tranca.ItemProtect, Asked: "mount " + m.Source + " writable, with paths that are protected or denied",
+		Item: tranca.ItemProtect, Asked: "mount " + m.Source + " writable, and in it " + what,
 		Missing: "a runtime with a kernel of its own may rename what is mounted over",
-		Mend:    "choose --backend gvisor, or mode: cow",
+		Mend:    "choose --backend gvisor, which does not, or mount it read-only",
 	}}}
 }
 

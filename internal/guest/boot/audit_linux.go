@@ -31,16 +31,17 @@ func audit(spec *bootspec.Spec) error {
 		}
 	}
 	for _, p := range spec.Hidden {
-		if err := auditHidden(p); err != nil {
+		if err := auditHidden(p, spec.GuestProcesses > 0); err != nil {
 			return fmt.Errorf("%s is not hidden: %w", p, err)
 		}
 	}
 	return auditMounts(spec)
 }
 
-// auditHidden looks whether a path shows nothing. A folder is closed to this
+// auditHidden looks whether a path shows nothing, on the host's kernel or on a
+// guest's. A folder is closed to this
 // process too; but its file system tells how much there is.
-func auditHidden(path string) error {
+func auditHidden(path string, guest bool) error {
 	var st unix.Stat_t
 	if err := unix.Lstat(path, &st); err != nil {
 		return err
@@ -56,7 +57,8 @@ func auditHidden(path string) error {
 		return err
 	}
 	// gVisor says of each file system of the host that it is 9P.
-	if fs.Type != unix.TMPFS_MAGIC && fs.Type != unix.V9FS_MAGIC || fs.Bfree != fs.Blocks || fs.Blocks == 0 {
+	own := fs.Type == unix.TMPFS_MAGIC || guest && fs.Type == unix.V9FS_MAGIC
+	if !own || fs.Bfree != fs.Blocks || fs.Blocks == 0 {
 		return errors.New("the folder is not an empty file system of its own")
 	}
 	return nil
