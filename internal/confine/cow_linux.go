@@ -15,10 +15,6 @@ import (
 	"tranca/internal/machine"
 )
 
-// MountModes are the modes of mounts that this host's kernel makes for a
-// sandbox; see [tranca.FactMounts].
-const MountModes = "ro, rw, cow"
-
 // cowSource refuses what can't be shown copy-on-write.
 func cowSource(s *Source) error {
 	m := s.mount

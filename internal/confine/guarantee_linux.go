@@ -53,14 +53,7 @@ func (h *Host) CPUTimeGuarantee() tranca.Guarantee {
 // Accepts refuses what this host can't enforce and the operator did not
 // waive. An engine has checked that before; a boundary does not rely on it.
 func Accepts(report *tranca.Report, p *tranca.Policy) error {
-	var problems []tranca.Problem
-	for _, item := range tranca.Items() {
-		if g := report.Find(item); !g.Held && !p.Waives(item) && Needs(item, p) {
-			problems = append(problems, tranca.Problem{
-				Item: item, Asked: string(item), Missing: g.Missing, Mend: g.Mend,
-			})
-		}
-	}
+	problems := Unheld(report, p)
 	if problems == nil {
 		return nil
 	}

@@ -9,8 +9,26 @@ import (
 // This file is for every system: what it says holds for whatever confines by a
 // kernel of Linux, also where this program only asks for it.
 
-// Needs reports whether a policy asks for an item at all.
-func Needs(item tranca.Item, p *tranca.Policy) bool {
+// MountModes are the modes of mounts that a kernel of Linux makes for a sandbox;
+// see [tranca.FactMounts].
+const MountModes = "ro, rw, cow"
+
+// Unheld are the items that a policy asks for and does not waive, and that a
+// report does not hold.
+func Unheld(report *tranca.Report, p *tranca.Policy) []tranca.Problem {
+	var problems []tranca.Problem
+	for _, item := range tranca.Items() {
+		if g := report.Find(item); !g.Held && !p.Waives(item) && needs(item, p) {
+			problems = append(problems, tranca.Problem{
+				Item: item, Asked: string(item), Missing: g.Missing, Mend: g.Mend,
+			})
+		}
+	}
+	return problems
+}
+
+// needs reports whether a policy asks for an item at all.
+func needs(item tranca.Item, p *tranca.Policy) bool {
 	switch item {
 	case tranca.ItemMounts, tranca.ItemProtect:
 		return len(p.Mounts) > 0

@@ -96,3 +96,21 @@ func (l *Live) String() string {
 	defer l.mu.Unlock()
 	return l.b.String()
 }
+
+// OpenChanges ends every program and opens what was written to a mount of mode
+// cow. The caller closes it.
+func OpenChanges(t testing.TB, sb tranca.Sandbox, target string) *os.File {
+	t.Helper()
+	if err := sb.Kill(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	reader, ok := tranca.As[tranca.ChangeReader](sb)
+	if !ok {
+		t.Fatal("the sandbox hands out no changes")
+	}
+	upper, err := reader.OpenChanges(target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return upper
+}

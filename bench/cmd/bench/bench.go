@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -41,22 +40,22 @@ func (o *options) run(ctx context.Context) error {
 		{"agent", o.agent},
 		{"server", o.server},
 	}
-	only := map[string]bool{}
-	for name := range strings.SplitSeq(o.only, ",") {
-		only[name] = o.only != ""
+	var only []string // empty is all
+	if o.only != "" {
+		only = strings.Split(o.only, ",")
 	}
 	for _, p := range parts {
-		if o.only != "" && !only[p.name] {
+		if o.only != "" && !slices.Contains(only, p.name) {
 			continue
 		}
-		delete(only, p.name)
+		only = slices.DeleteFunc(only, func(name string) bool { return name == p.name })
 		fmt.Fprintf(os.Stderr, "bench: %s\n", p.name)
 		if err := p.measure(ctx, rep); err != nil {
 			return fmt.Errorf("%s: %w", p.name, err)
 		}
 	}
-	if o.only != "" && len(only) > 0 {
-		return fmt.Errorf("-only %s: there are no such parts: %q", o.only, slices.Sorted(maps.Keys(only)))
+	if len(only) > 0 {
+		return fmt.Errorf("-only %s: there are no such parts: %q", o.only, only)
 	}
 	h := rep.Host
 	fmt.Printf("Linux %s, %d CPUs (%s), %s of memory, user id %d, %s\n\n",

@@ -40,7 +40,7 @@ func (o *options) gvisor(ctx context.Context, rep *report) error {
 		return err
 	}
 	defer ours.close()
-	command, err := filepath.Abs(o.tranca)
+	command, err := o.runs("gvisor")
 	if err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func (o *options) gvisor(ctx context.Context, rep *report) error {
 		{Name: gvisorCold, Do: ours.answers},
 		{Name: runscDo, Do: runs(runtime, "--root", state, "--platform", "systrap", "--network", "none",
 			"--ignore-cgroups", "do", python, "-I", "-c", code)},
-		{Name: gvisorWhole, Do: runs(command, o.runArgs("gvisor")...)},
+		{Name: gvisorWhole, Do: command},
 	}
 	times, err := sample.Interleave(ctx, subjects, o.warm, max(o.rounds/4, 1), o.seed)
 	if err != nil {

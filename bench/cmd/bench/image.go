@@ -9,7 +9,6 @@ import (
 
 	"tranca"
 	"tranca/bench/sample"
-	"tranca/internal/backend"
 	"tranca/internal/backend/process"
 	"tranca/internal/engine"
 	"tranca/internal/image"
@@ -42,20 +41,14 @@ func (o *options) images(ctx context.Context, rep *report) error {
 	if err != nil {
 		return err
 	}
-	reg, err := backend.NewRegistry(b)
-	if err != nil {
-		return errors.Join(err, b.Close(ctx))
-	}
 	host, imaged := o.policy(), o.policy()
 	imaged.Image = name
-	e, err := engine.New(engine.Config{
-		Backends: reg, Policy: host, Images: store,
-		Profiles: []engine.Profile{{Name: "image", Policy: imaged}},
+	s, err := overBy(ctx, b, engine.Config{
+		Policy: host, Images: store, Profiles: []engine.Profile{{Name: "image", Policy: imaged}},
 	})
 	if err != nil {
-		return errors.Join(err, b.Close(ctx))
+		return err
 	}
-	s := &subject{engine: e, policy: host}
 	defer s.close()
 	times, err := sample.Interleave(ctx, []sample.Subject{
 		{Name: hostTree, Do: s.answers},

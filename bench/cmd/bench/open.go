@@ -58,15 +58,21 @@ func (o *options) open(ctx context.Context, ahead int) (*subject, error) {
 
 // over makes an engine over one backend, which it closes.
 func over(ctx context.Context, b tranca.Backend, p tranca.Policy) (*subject, error) {
+	return overBy(ctx, b, engine.Config{Policy: p})
+}
+
+// overBy is over with more than a policy.
+func overBy(ctx context.Context, b tranca.Backend, c engine.Config) (*subject, error) {
 	reg, err := backend.NewRegistry(b)
 	if err != nil {
 		return nil, errors.Join(err, b.Close(ctx))
 	}
-	e, err := engine.New(engine.Config{Backends: reg, Policy: p})
+	c.Backends = reg
+	e, err := engine.New(c)
 	if err != nil {
 		return nil, errors.Join(err, b.Close(ctx))
 	}
-	return &subject{engine: e, policy: p}, nil
+	return &subject{engine: e, policy: c.Policy}, nil
 }
 
 func (s *subject) close() { _ = s.engine.Close(context.Background()) }

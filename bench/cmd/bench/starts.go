@@ -36,7 +36,7 @@ func (o *options) starts(ctx context.Context, rep *report) error {
 	if err != nil {
 		return err
 	}
-	command, err := filepath.Abs(o.tranca)
+	command, err := o.runs("process")
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func (o *options) starts(ctx context.Context, rep *report) error {
 		{Name: bwrap, Do: runs(bw[0], append(bw[1:], python, "-I", "-c", code)...)},
 		{Name: cold, Do: coldRunner.answers},
 		{Name: pooled, Prepare: pool.waitReady, Do: pool.answers},
-		{Name: whole, Do: runs(command, o.runArgs("process")...)},
+		{Name: whole, Do: command},
 	}
 	times, err := sample.Interleave(ctx, subjects, o.warm, o.rounds, o.seed)
 	if err != nil {
@@ -55,13 +55,14 @@ func (o *options) starts(ctx context.Context, rep *report) error {
 	return nil
 }
 
-// runArgs are those of `tranca run` for the program, at a level.
-func (o *options) runArgs(level string) []string {
+// runs makes a Do that is a whole `tranca run` of the program, at a level.
+func (o *options) runs(level string) (func(context.Context) error, error) {
+	command, err := filepath.Abs(o.tranca)
 	args := []string{"run", "--isolation", level}
 	for _, item := range o.policy().Waive {
 		args = append(args, "--waive", string(item))
 	}
-	return append(args, "-c", code)
+	return runs(command, append(args, "-c", code)...), err
 }
 
 func (o *options) addStarts(rep *report, times map[string]sample.Series) {

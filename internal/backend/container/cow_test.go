@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"tranca"
+	"tranca/internal/hostiletest"
 )
 
 // TestCow writes to a copy of a host folder, through each runtime that sees the
@@ -98,9 +99,6 @@ tell('fill', lambda: write('big', 'x' * (8 << 20)))
 			}
 		}
 	}
-	if err := sb.Kill(t.Context()); err != nil {
-		t.Fatal(err)
-	}
 	checkWritten(t, sb, m)
 	for name, want := range map[string]string{
 		"a": "text", "sub/file": "x", ".git/hooks/pre-commit": "hook", ".git/config": "config", "secret/key": "key", "deny.txt": "denied",
@@ -115,14 +113,7 @@ tell('fill', lambda: write('big', 'x' * (8 << 20)))
 // what was denied, under any name.
 func checkWritten(t *testing.T, sb tranca.Sandbox, m tranca.Mount) {
 	t.Helper()
-	reader, ok := tranca.As[tranca.ChangeReader](sb)
-	if !ok {
-		t.Fatal("the sandbox hands out no changes")
-	}
-	upper, err := reader.OpenChanges("/m")
-	if err != nil {
-		t.Fatal(err)
-	}
+	upper := hostiletest.OpenChanges(t, sb, "/m")
 	defer upper.Close()
 	root, err := os.OpenRoot(filepath.Join("/proc/self/fd", fdName(upper)))
 	if err != nil {

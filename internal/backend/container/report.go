@@ -153,7 +153,7 @@ func (b *Backend) mountMechanism(e *engine) string {
 // which the writable space would be known.
 func (b *Backend) mountModes(e *engine) string {
 	if b.stages(e) {
-		return "ro, rw, cow"
+		return confine.MountModes
 	}
 	return "ro, rw"
 }
@@ -262,14 +262,9 @@ func (b *Backend) facts(e *engine) map[string]string {
 // An engine of ours has checked that before; a boundary does not rely on it.
 func (b *Backend) accepts(e *engine, p *tranca.Policy, f finding) error {
 	r := tranca.Report{Guarantees: b.guaranteesBy(e, p.Runtime, f)}
-	var problems []tranca.Problem
-	for _, item := range tranca.Items() {
-		if g := r.Find(item); !g.Held && !p.Waives(item) && confine.Needs(item, p) {
-			problems = append(problems, tranca.Problem{
-				Item: item, Asked: string(item), Missing: g.Missing, Mend: g.Mend,
-				Waivable: slices.Contains(tranca.Waivable(), item),
-			})
-		}
+	problems := confine.Unheld(&r, p)
+	for i := range problems {
+		problems[i].Waivable = slices.Contains(tranca.Waivable(), problems[i].Item)
 	}
 	for i := range p.Mounts {
 		if p.Mounts[i].Cow && !b.stages(e) {

@@ -43,17 +43,7 @@ cat a; ls . d`}})
 	if want := "a\nmore\n.:\na\nd\nl\nm2\n\nd:\nz\n"; got.Stdout != want || got.Stderr != "" {
 		t.Errorf("out %q and %q, want %q", got.Stdout, got.Stderr, want)
 	}
-	if err := sb.Kill(ctx); err != nil {
-		t.Fatal(err)
-	}
-	reader, ok := tranca.As[tranca.ChangeReader](sb)
-	if !ok {
-		t.Fatal("the sandbox hands out no changes")
-	}
-	upper, err := reader.OpenChanges("/p")
-	if err != nil {
-		t.Fatal(err)
-	}
+	upper := hostiletest.OpenChanges(t, sb, "/p")
 	defer upper.Close()
 	written, err := upper.Readdirnames(-1)
 	if err != nil {

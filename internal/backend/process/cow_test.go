@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tranca"
+	"tranca/internal/hostiletest"
 	"tranca/internal/require"
 )
 
@@ -103,17 +104,7 @@ func cowRun(t *testing.T, b *Backend, p tranca.Policy, script string) (out strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := sb.Kill(ctx); err != nil {
-		t.Fatal(err)
-	}
-	reader, ok := tranca.As[tranca.ChangeReader](sb)
-	if !ok {
-		t.Fatal("the sandbox hands out no changes")
-	}
-	upper, err := reader.OpenChanges("/p")
-	if err != nil {
-		t.Fatal(err)
-	}
+	upper := hostiletest.OpenChanges(t, sb, "/p")
 	defer upper.Close()
 	err = filepath.WalkDir("/proc/self/fd/"+fdName(upper)+"/", func(at string, d fs.DirEntry, err error) error {
 		if _, name, ok := strings.Cut(at, fdName(upper)+"/"); ok && name != "" {
@@ -124,6 +115,7 @@ func cowRun(t *testing.T, b *Backend, p tranca.Policy, script string) (out strin
 	if err != nil {
 		t.Fatal(err)
 	}
+	reader, _ := tranca.As[tranca.ChangeReader](sb)
 	if _, err := reader.OpenChanges("/work"); !errors.Is(err, tranca.ErrNotFound) {
 		t.Errorf("the changes of what is no such mount: %v", err)
 	}
