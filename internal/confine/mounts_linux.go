@@ -71,15 +71,29 @@ func (s *Source) describe() error {
 				tranca.ErrInvalid, m.Source, p)
 		}
 	}
-	if !b.Writable || len(m.Protect) == 0 {
+	if !b.Writable {
 		return nil
 	}
-	found, err := findProtected(s.fd, m.Protect)
-	if err != nil {
-		return fmt.Errorf("%w: mount %s: %w", tranca.ErrInvalid, m.Source, err)
+	if len(m.Protect) > 0 {
+		found, err := findProtected(s.fd, m.Protect)
+		if err != nil {
+			return fmt.Errorf("%w: mount %s: %w", tranca.ErrInvalid, m.Source, err)
+		}
+		b.Protect = found
 	}
-	b.Protect, b.Pin = found, ancestors(found)
+	b.Pin = ancestors(held(b))
 	return nil
+}
+
+// held are the paths of a writable mount that have to stay where they are. A
+// denied one is among them: moved with a folder above it, it would have another
+// name in the next sandbox, which the policy does not deny.
+func held(b *bootspec.Bind) []string {
+	paths := slices.Clone(b.Protect)
+	for _, c := range b.Deny {
+		paths = append(paths, c.Path)
+	}
+	return paths
 }
 
 func coverOf(dir int, p string) (bootspec.Cover, error) {

@@ -203,6 +203,10 @@ def moved(a, b, then):
     finally: os.rename(b, a)
 reads('move it', moved, 'secret', 'open', 'open/key')
 reads('move what is above', moved, 'deep', 'deep2', 'deep2/.env')
+def renamed(a, b):
+    os.rename(a, b)
+    os.rename(b, a)
+attempt('give it another name for the next sandbox', renamed, 'deep', 'deep3')
 reads('link it', lambda: (os.link('deep/.env', 'linked'), read('linked')))
 def linked():
     os.symlink('secret', 'sym')
