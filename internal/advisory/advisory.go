@@ -3,8 +3,9 @@
 // them: it often mends a hole without a new version, so that comparing numbers
 // alone would say the wrong thing.
 //
-// The table is data ([Components], table.go) and has to be kept up. A version
-// that says nothing bad here is not thereby a good one.
+// The table is data (advisories.json) and has to be kept up; an operator may
+// put a newer copy at [SystemFile]. A version that says nothing bad here is not
+// thereby a good one.
 package advisory
 
 import (
@@ -16,45 +17,56 @@ import (
 )
 
 // Components returns the names of the parts of which holes are known.
-func Components() []string {
+func (t *Table) Components() []string {
 	var names []string
-	for _, h := range table {
-		if !slices.Contains(names, h.component) {
-			names = append(names, h.component)
+	for i := range t.holes {
+		if !slices.Contains(names, t.holes[i].Component) {
+			names = append(names, t.holes[i].Component)
 		}
 	}
 	return names
 }
 
-// Known returns the known holes of a version of a component, in the order of
-// the table, those that the distribution's changelog names as mended with
-// [tranca.Advisory].Patched. The changelog counts only where it is about this
-// version; the zero value is about none. Of a component that is not in
-// [Components] nothing is known.
+// Known returns the known holes that a version of a component brings into
+// tranca's own sandboxes, in the order of the table, those that the
+// distribution's changelog names as mended with [tranca.Advisory].Patched. The
+// changelog counts only where it is about this version; the zero value is about
+// none. Of a component that is not in [Table.Components] nothing is known.
 //
 // The version is what the component says of itself, with or without what a
 // distribution adds: "1.1.5+ds1", "1:20.10.24+dfsg1-1+deb12u1", "v2.0.4",
 // "1.0.0~rc93+ds1", "release-20250319.0". One that can't be read is an error
 // that wraps [tranca.ErrInvalid], and then nothing is known.
-func Known(component, version string, log Changelog) ([]tranca.Advisory, error) {
-	if !slices.Contains(Components(), component) {
+func (t *Table) Known(component, version string, log Changelog) ([]tranca.Advisory, error) {
+	return t.known(component, version, log, false)
+}
+
+// KnownAnywhere is [Table.Known] with the holes that only sandboxes of others
+// have; see [Hole].Plain.
+func (t *Table) KnownAnywhere(component, version string, log Changelog) ([]tranca.Advisory, error) {
+	return t.known(component, version, log, true)
+}
+
+func (t *Table) known(component, text string, log Changelog, plain bool) ([]tranca.Advisory, error) {
+	if !slices.Contains(t.Components(), component) {
 		return nil, nil
 	}
-	v, err := parseVersion(version)
+	v, err := parseVersion(text)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", component, err)
 	}
 	patched := log.about(v)
 	var found []tranca.Advisory
-	for _, h := range table {
-		if h.component != component || !h.affects(v) {
+	for i := range t.holes {
+		h := &t.holes[i]
+		if h.Component != component || h.Plain && !plain || !h.affects(v) {
 			continue
 		}
 		a := tranca.Advisory{
-			ID: h.id, Component: component, Version: version,
-			FixedIn: strings.Join(h.fixed, ", "), Needs: h.needs,
+			ID: h.ID, Component: component, Version: text,
+			FixedIn: strings.Join(h.Fixed, ", "), Needs: h.Needs,
 		}
-		if patched && log.mended[h.id] {
+		if patched && log.mended[h.ID] {
 			a.Patched = log.source
 		}
 		found = append(found, a)
@@ -62,29 +74,15 @@ func Known(component, version string, log Changelog) ([]tranca.Advisory, error) 
 	return found, nil
 }
 
-// affects reports whether a version has the hole: it is not older than the
-// first that has it, and neither as new as the newest mended one nor as the
-// mended one of its own line (its first two numbers).
-func (h *hole) affects(v version) bool {
-	if h.from != "" && v.compare(must(h.from)) < 0 {
-		return false
-	}
-	newest := true
-	for i := len(h.fixed) - 1; i >= 0; i-- {
-		f := must(h.fixed[i])
-		if (newest || f.sameLine(v)) && v.compare(f) >= 0 {
-			return false
+// Find returns the row of a hole.
+func (t *Table) Find(component, id string) (Hole, bool) {
+	for i := range t.holes {
+		if t.holes[i].Component == component && t.holes[i].ID == id {
+			return t.holes[i], true
 		}
-		newest = false
 	}
-	return true
+	return Hole{}, false
 }
 
-// must reads a version of the table, which a test reads whole.
-func must(s string) version {
-	v, err := parseVersion(s)
-	if err != nil {
-		panic("advisory: table: " + err.Error())
-	}
-	return v
-}
+// Holes returns all rows.
+func (t *Table) Holes() []Hole { return slices.Clone(t.holes) }

@@ -2,6 +2,7 @@ package advisory
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -11,37 +12,94 @@ import (
 	"tranca"
 )
 
-// TestTable shows that the table is whole: each row can be read and says what
-// it is about, and its mends are in order.
-func TestTable(t *testing.T) {
-	seen := map[string]bool{}
-	for _, h := range table {
-		key := h.component + " " + h.id
-		if seen[key] || h.component == "" || idAt(h.id) != h.id || h.needs == "" || strings.HasSuffix(h.needs, ".") {
-			t.Errorf("%s: there twice, or not whole: %+v", key, h)
-		}
-		seen[key] = true
-		if len(h.fixed) == 0 {
-			t.Errorf("%s: nothing mends it", key)
-		}
-		last := version{}
-		for _, text := range append([]string{"0"}, h.fixed...) {
-			v, err := parseVersion(text)
-			if err != nil || v.compare(last) < 0 {
-				t.Errorf("%s: %s: %v, or not in order", key, text, err)
-			}
-			last = v
-		}
-		if h.from != "" {
-			if v, err := parseVersion(h.from); err != nil || v.compare(last) >= 0 {
-				t.Errorf("%s: from %s: %v, or after its mend", key, h.from, err)
-			}
-		}
+// TestBuiltIn shows that the table of this program can be read, and that what
+// the program knows of packages is about components in it.
+func TestBuiltIn(t *testing.T) {
+	table := BuiltIn()
+	if table.Source != "built in" || table.Date < "2026-11-30" || len(table.holes) < 20 {
+		t.Errorf("%s of %s: %d rows", table.Source, table.Date, len(table.holes))
 	}
 	for component := range packages {
-		if !slices.Contains(Components(), component) {
+		if !slices.Contains(table.Components(), component) {
 			t.Errorf("%s has packages and no holes", component)
 		}
+	}
+	if text := string(builtInText); strings.Count(text, "\n{") != len(table.holes) {
+		t.Error("want one row on a line, so that a change can be read")
+	}
+	h, ok := table.Find(Runc, "CVE-2025-31133")
+	if !ok || h.Item != tranca.ItemDevices || !slices.Contains(h.Probes, "FS-12") {
+		t.Errorf("%+v", h)
+	}
+	if _, ok := table.Find(Runc, "CVE-2019-18960"); ok {
+		t.Error("another component's hole")
+	}
+}
+
+// TestPlain: what only sandboxes of others have is no hole of ours.
+func TestPlain(t *testing.T) {
+	ours, err := BuiltIn().Known(Docker, "28.2.2", Changelog{})
+	all, err2 := BuiltIn().KnownAnywhere(Docker, "28.2.2", Changelog{})
+	if err != nil || err2 != nil || ids(ours) != "" || ids(all) != "2026-31431" {
+		t.Errorf("%v, %v; %v, %v", ours, err, all, err2)
+	}
+}
+
+func TestRowsThatCannotBeRead(t *testing.T) {
+	const head = "{\"schema\": \"tranca.advisories/1\", \"date\": \"2026-12-01\", \"rows\": [\n"
+	const row = `{"component": "runc", "id": "CVE-2024-21626", "from": "1.0.0-rc93", "fixed": ["1.1.12"], "needs": "x"}`
+	if table, err := Parse("f", []byte(head+row+"\n]}")); err != nil || len(table.holes) != 1 {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ change, into, want string }{
+		{`"runc"`, `"run c"`, "component"},
+		{`"runc"`, `""`, "component"},
+		{"CVE-2024-21626", "CVE-24-1", "want CVE-YEAR-NUMBER"},
+		{"CVE-2024-21626", "", "want CVE-YEAR-NUMBER"},
+		{`"x"`, `""`, "needs"},
+		{`"x"`, `"x."`, "full stop"},
+		{`["1.1.12"]`, `[]`, "fixed: want 1 to 32"},
+		{`["1.1.12"]`, `["soon"]`, `fixed: version "soon"`},
+		{`["1.1.12"]`, `["1.2.0", "1.1.12"]`, "the oldest comes first"},
+		{"1.0.0-rc93", "1.2", "before those of fixed"},
+		{`"needs"`, `"item": "kernel", "needs"`, `item "kernel"`},
+		{`"needs"`, `"item": "devices", "check": "af-alg", "needs"`, "not both"},
+		{row, row + ",\n" + row, "f:3: runc CVE-2024-21626 is listed twice"},
+	} {
+		_, err := Parse("f", []byte(head+strings.Replace(row, c.change, c.into, 1)+"\n]}"))
+		if !errors.Is(err, tranca.ErrInvalid) || !strings.Contains(fmt.Sprint(err), c.want) || !strings.Contains(fmt.Sprint(err), "f:") {
+			t.Errorf("%s -> %s: %v, want %s", c.change, c.into, err, c.want)
+		}
+	}
+}
+
+// TestInForce: an operator's newer table counts, on any way to it.
+func TestInForce(t *testing.T) {
+	newer := strings.Replace(string(builtInText), BuiltIn().Date, "2099-01-01", 1)
+	newer = strings.Replace(newer, `"fixed": ["1.5.3"]`, `"fixed": ["99.0"]`, 1)
+	read := func(string) ([]byte, error) { return []byte(newer), nil }
+	named, err := Named("/f", read)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		in   *InForce
+		want string
+	}{
+		"installed": {Installed("/f", read), "2026-119101"}, "named": {named, "2026-119101"},
+		"none": {nil, ""}, "absent": {Installed("/f", func(string) ([]byte, error) { return nil, tranca.ErrNotFound }), ""},
+	} {
+		found, err := c.in.Table().Known(Runc, "1.5.3", Changelog{})
+		if got := ids(found); err != nil || got != c.want {
+			t.Errorf("%s: %s, %v", name, got, err)
+		}
+	}
+	bad := Installed("/f", func(string) ([]byte, error) { return []byte("{"), nil })
+	if s := bad.String(); !strings.Contains(s, "built in; not used: ") || !strings.Contains(s, "/f:1: ") {
+		t.Error(s)
+	}
+	if _, err := Named("/f", func(string) ([]byte, error) { return []byte("{"), nil }); !errors.Is(err, tranca.ErrInvalid) {
+		t.Error(err)
 	}
 }
 
@@ -107,7 +165,7 @@ func TestKnown(t *testing.T) {
 		{Bubblewrap, "0.12.0", ""},
 		{"youki", "0.1.0", ""},
 	} {
-		found, err := Known(c.component, c.version, Changelog{})
+		found, err := BuiltIn().Known(c.component, c.version, Changelog{})
 		if got := ids(found); err != nil || got != c.want {
 			t.Errorf("%s %s: got %q, %v, want %q", c.component, c.version, got, err, c.want)
 		}
@@ -121,7 +179,7 @@ func TestKnown(t *testing.T) {
 
 func TestVersionsThatCannotBeRead(t *testing.T) {
 	for _, text := range []string{"", "unknown", "VERSION_MISSING", "v", "1x", "-1", "1.2\n", "1.2-\x1b[2J", "1.2 3", "1.2.3.4.5.6.7", "99999999999999999999", ":1", strings.Repeat("1", 200)} {
-		found, err := Known(Runc, text, Changelog{})
+		found, err := BuiltIn().Known(Runc, text, Changelog{})
 		if !errors.Is(err, tranca.ErrInvalid) || found != nil {
 			t.Errorf("%q: %v, %v", text, found, err)
 		}
@@ -158,13 +216,13 @@ func TestCompare(t *testing.T) {
 // hole that the older one had not, but those that came in with a version.
 func TestNewerIsNeverWorse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		h := rapid.SampledFrom(table).Draw(t, "hole")
+		h := rapid.SampledFrom(BuiltIn().Holes()).Draw(t, "hole")
 		part := func(name string) int64 { return rapid.Int64Range(0, 40).Draw(t, name) }
 		a := version{numbers: []int64{part("major"), part("minor"), part("patch")}}
 		b := version{numbers: slices.Clone(a.numbers)}
 		b.numbers[2] += part("more")
-		if h.from == "" && h.affects(b) && !h.affects(a) {
-			t.Fatalf("%v has %s, and the older %v has not", b, h.id, a)
+		if h.from == nil && h.affects(b) && !h.affects(a) {
+			t.Fatalf("%v has %s, and the older %v has not", b, h.ID, a)
 		}
 	})
 }

@@ -44,7 +44,7 @@ func TestChangelog(t *testing.T) {
 		"1.1.5+ds1-1+deb12u1": "2024-21626* 2024-45310* 2025-31133 2025-52565 2025-52881* 2026-41579 2026-119101",
 		"1.1.6":               "2024-21626 2024-45310 2025-31133 2025-52565 2025-52881 2026-41579 2026-119101", // not this package's
 	} {
-		found, err := Known(Runc, version, log)
+		found, err := BuiltIn().Known(Runc, version, log)
 		if got := ids(found); err != nil || got != want {
 			t.Errorf("%s: got %q, %v, want %q", version, got, err, want)
 		}
@@ -116,7 +116,7 @@ func tree(t *testing.T, log string) string {
 	return root
 }
 
-func TestInstalled(t *testing.T) {
+func TestInstalledLog(t *testing.T) {
 	root := tree(t, runcLog)
 	for _, c := range []struct {
 		component, program string
@@ -131,7 +131,7 @@ func TestInstalled(t *testing.T) {
 		{Podman, "/usr/bin/podman", false},   // a changelog that is none
 		{"youki", "/usr/sbin/runc", false},
 	} {
-		log := Installed(root, c.component, c.program)
+		log := InstalledLog(root, c.component, c.program)
 		if log.known != c.want {
 			t.Errorf("%s at %s: %+v", c.component, c.program, log)
 		}
@@ -143,7 +143,7 @@ func TestInstalled(t *testing.T) {
 	if err := os.Mkdir(list, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if log := Installed(root, Runc, "/usr/sbin/runc"); log.known {
+	if log := InstalledLog(root, Runc, "/usr/sbin/runc"); log.known {
 		t.Error("a folder was taken for a list")
 	}
 }
@@ -192,8 +192,29 @@ func FuzzVersion(f *testing.F) {
 		if v.compare(v) != 0 || v.compare(next) >= 0 || next.compare(v) <= 0 {
 			t.Fatalf("%+v and %+v", v, next)
 		}
-		for _, component := range Components() {
-			if _, err := Known(component, text, Changelog{}); err != nil {
+		for _, component := range BuiltIn().Components() {
+			if _, err := BuiltIn().Known(component, text, Changelog{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// FuzzTable shows of any bytes: no panic, and whatever table is accepted
+// answers for any version.
+func FuzzTable(f *testing.F) {
+	f.Add(builtInText)
+	f.Add([]byte(`{"schema":"tranca.advisories/1","date":"2026-01-01","rows":[{"component":"a","id":"CVE-2024-1234","fixed":["1"],"needs":"x"}]}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		table, err := Parse("f", data)
+		if err != nil {
+			if !errors.Is(err, tranca.ErrInvalid) || strings.Contains(err.Error(), "\n") {
+				t.Fatal(err)
+			}
+			return
+		}
+		for _, component := range table.Components() {
+			if _, err := table.KnownAnywhere(component, "1.2.3-rc1", Changelog{}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -12,11 +12,11 @@ import (
 // maxList bounds the list of a package's files.
 const maxList = 8 << 20
 
-// Installed returns the changelog of the Debian package that a component's
+// InstalledLog returns the changelog of the Debian package that a component's
 // program came from, or the zero value where none says that it has this file:
 // a program from elsewhere is what its version says. root is "/", but in tests.
 // It reads a few small files and runs nothing.
-func Installed(root, component, program string) Changelog {
+func InstalledLog(root, component, program string) Changelog {
 	for _, name := range packages[component] {
 		if !owns(root, name, program) {
 			continue
@@ -33,7 +33,7 @@ func Installed(root, component, program string) Changelog {
 // shows one file at two places.
 func owns(root, name, program string) bool {
 	paths := map[string]bool{program: true}
-	if real, err := filepath.EvalSymlinks(filepath.Join(root, program)); err == nil {
+	if real, err := filepath.EvalSymlinks(filepath.Join(root, program)); err == nil { //nolint:forbidigo // names are compared, nothing is opened by it
 		if rel, err := filepath.Rel(root, real); err == nil {
 			paths["/"+rel] = true
 		}

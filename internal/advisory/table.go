@@ -1,6 +1,18 @@
 package advisory
 
-// The components of which holes are known.
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"tranca"
+	"tranca/internal/listfile"
+)
+
+// The components of which a backend asks.
 const (
 	Runc        = "runc"
 	Crun        = "crun"
@@ -12,120 +24,151 @@ const (
 	Bubblewrap  = "bubblewrap"
 )
 
-// hole is one row of the table.
-type hole struct {
-	component, id string
-	// from is the first version that has it; empty for all.
-	from string
-	// fixed are the first versions without it, one for each line of releases
+// Schema is what a table's file says it is; docs/DOCTOR.md has its fields.
+const Schema = "tranca.advisories/1"
+
+// SystemFile is where an operator puts a newer copy of the table.
+const SystemFile = "/etc/tranca/advisories.json"
+
+// Hole is one row of the table. It is about holes of the boundary itself: what
+// lets code out of a sandbox or at files of the host. Left out are those of
+// parts that a sandbox has no use for (building images, plugins for
+// authorization, encrypted networks).
+type Hole struct {
+	Component string `json:"component"`
+	ID        string `json:"id"`
+	// From is the first version that has it; empty for all.
+	From string `json:"from,omitempty"`
+	// Fixed are the first versions without it, one for each line of releases
 	// that got the mend, oldest first. Lines in between never got it.
-	fixed []string
-	// needs says what an attacker needs. It completes "using it needs".
-	needs string
+	Fixed []string `json:"fixed"`
+	// Needs says what an attacker needs. It completes "using it needs".
+	Needs string `json:"needs"`
+	// Plain says that only sandboxes that others make with this component have
+	// it, such as a plain `docker run`: tranca brings its own part instead.
+	Plain bool `json:"plain,omitempty"`
+	// Item is what a backend's trial on this host says about it: where the item
+	// is held, the behaviour was not what the version lets one fear.
+	Item tranca.Item `json:"item,omitempty"`
+	// Check is the host check that tries the behaviour.
+	Check string `json:"check,omitempty"`
+	// Probes are the hostile probes that try it from inside.
+	Probes []string `json:"probes,omitempty"`
+
+	from  *version
+	fixed []version
 }
 
-// table holds holes of the boundary itself: what lets code out of a sandbox or
-// at files of the host. Left out are those of parts that a sandbox has no use
-// for (building images, plugins for authorization, encrypted networks), and
-// what only a default profile of system calls let pass, since tranca brings
-// its own.
-var table = []hole{
-	{
-		component: Runc, id: "CVE-2024-21626", from: "1.0.0-rc93", fixed: []string{"1.1.12"},
-		needs: "control of the working directory, by the image or at an exec",
-	},
-	{
-		component: Runc, id: "CVE-2024-45310", fixed: []string{"1.1.14", "1.2.0-rc.3"},
-		needs: "volumes that containers share; it makes empty files and folders on the host",
-	},
-	{
-		component: Runc, id: "CVE-2025-31133", fixed: []string{"1.2.8", "1.3.3", "1.4.0-rc.3"},
-		needs: "a swap of /dev/null in the container while it is made: volumes that containers share, or builds side by side",
-	},
-	{
-		component: Runc, id: "CVE-2025-52565", from: "1.0.0-rc3", fixed: []string{"1.2.8", "1.3.3", "1.4.0-rc.3"},
-		needs: "a container with a terminal, and a swap of its /dev/pts while it is made",
-	},
-	{
-		component: Runc, id: "CVE-2025-52881", fixed: []string{"1.2.8", "1.3.3", "1.4.0-rc.3"},
-		needs: "volumes that containers share while one is made",
-	},
-	{
-		component: Runc, id: "CVE-2026-41579", fixed: []string{"1.3.6", "1.4.3", "1.5.0-rc.3"},
-		needs: "an image whose /dev is a link, and an engine that does not cover it",
-	},
-	{
-		component: Runc, id: "CVE-2026-119101", fixed: []string{"1.5.3"},
-		needs: "the restore of a checkpoint",
-	},
-	{
-		component: Crun, id: "CVE-2026-47766", fixed: []string{"1.28"},
-		needs: "an image whose /dev is a link",
-	},
-	{
-		component: Crun, id: "CVE-2026-84042", fixed: []string{"1.30"},
-		needs: "the krun handler with a network by passt",
-	},
-	{
-		component: Crun, id: "CVE-2026-88264", fixed: []string{"1.30"},
-		needs: "a container whose /dev is not a mount of its own, and an image whose /dev/console is a link",
-	},
-	{
-		component: Crun, id: "CVE-2026-88265", fixed: []string{"1.30"},
-		needs: "a container whose /dev is not a mount of its own, and an image whose /dev/null is a link",
-	},
-	{
-		component: Containerd, id: "CVE-2020-15257", fixed: []string{"1.3.9", "1.4.3"},
-		needs: "a container in the host's network namespace",
-	},
-	{
-		component: Containerd, id: "CVE-2024-40635", fixed: []string{"1.6.38", "1.7.27", "2.0.4"},
-		needs: "an image whose user is a number beyond 2147483647",
-	},
-	{
-		component: Containerd, id: "CVE-2024-25621", fixed: []string{"1.7.29", "2.0.7", "2.1.5"},
-		needs: "a user of the host beside the container",
-	},
-	{
-		component: Containerd, id: "CVE-2025-47291", from: "2.0.1", fixed: []string{"2.0.5"},
-		needs: "pods of Kubernetes in user namespaces, whose limits it does not set",
-	},
-	{
-		component: Containerd, id: "CVE-2025-64329", fixed: []string{"1.7.29", "2.0.7", "2.1.5"},
-		needs: "repeated attaching to a container; it uses up the host's memory",
-	},
-	{
-		component: Containerd, id: "CVE-2026-46680", fixed: []string{"1.7.32", "2.0.9", "2.2.4", "2.3.1"},
-		needs: "an image whose user is a number out of range",
-	},
-	{
-		component: Docker, id: "CVE-2024-29018", fixed: []string{"23.0.11", "25.0.5", "26.0.0"},
-		needs: "an internal network whose names the engine resolves; it is a way out for data",
-	},
-	{
-		component: Podman, id: "CVE-2026-55686", from: "3.0.0", fixed: []string{"5.7.1"},
-		needs: "an image whose working folder leads through a link",
-	},
-	{
-		component: GVisor, id: "CVE-2025-2713", fixed: []string{"20250319.0"},
-		needs: "a user of the host who starts sandboxes as root",
-	},
-	{
-		component: GVisor, id: "CVE-2026-96812", fixed: []string{"20260818.0"},
-		needs: "a device of the host that is passed through",
-	},
-	{
-		component: Firecracker, id: "CVE-2019-18960", from: "0.18.0", fixed: []string{"0.18.1", "0.19.1"},
-		needs: "a vsock device",
-	},
-	{
-		component: Firecracker, id: "CVE-2026-1386", fixed: []string{"1.13.2", "1.14.1"},
-		needs: "a user of the host who can write to the jailer's folder",
-	},
-	{
-		component: Bubblewrap, id: "CVE-2026-87766", fixed: []string{"0.12.0"},
-		needs: "a tree below the new root in which the code placed links beforehand",
-	},
+//go:embed advisories.json
+var builtInText []byte
+
+// Table is a list of holes. It does not change.
+type Table struct {
+	// Source is the file's path, or "built in"; Date is when it was made.
+	Source, Date string
+	// Note says why an operator's own table is there and not used; else empty.
+	Note  string
+	holes []Hole
+}
+
+// Parse reads a table. Errors wrap [tranca.ErrInvalid] and name file, line, and
+// what is wrong.
+func Parse(name string, data []byte) (*Table, error) {
+	l, err := parse(name, data)
+	if err != nil {
+		return nil, err
+	}
+	return tableOf(l, ""), nil
+}
+
+func parse(name string, data []byte) (listfile.List[Hole], error) {
+	seen := map[string]bool{}
+	return listfile.Parse(name, Schema, data, func(h *Hole) error {
+		key := h.Component + " " + h.ID
+		if seen[key] {
+			return fmt.Errorf("%s is listed twice", key)
+		}
+		seen[key] = true
+		return h.read()
+	})
+}
+
+func tableOf(l listfile.List[Hole], note string) *Table {
+	t := &Table{Source: l.Source, Date: l.Date, Note: note}
+	for _, row := range l.Rows {
+		t.holes = append(t.holes, row.Value)
+	}
+	return t
+}
+
+// BuiltIn is the table that came with this program. It is read once, when it
+// is first needed.
+func BuiltIn() *Table { return tableOf(readBuiltIn(), "") }
+
+var readBuiltIn = sync.OnceValue(func() listfile.List[Hole] {
+	l, err := parse(listfile.BuiltIn, builtInText)
+	if err != nil {
+		panic("advisory: " + err.Error()) // a test reads it
+	}
+	return l
+})
+
+// read checks a row and reads its versions.
+func (h *Hole) read() error {
+	switch {
+	case h.Component == "" || len(h.Component) > 40 || strings.ContainsFunc(h.Component, func(r rune) bool { return r < 'a' || r > 'z' }):
+		return fmt.Errorf("component %.40q: want lower-case letters", h.Component)
+	case !strings.HasPrefix(h.ID, "CVE-") || idAt(h.ID) != h.ID:
+		return fmt.Errorf("id %.40q: want CVE-YEAR-NUMBER", h.ID)
+	case h.Needs == "" || len(h.Needs) > 300 || strings.HasSuffix(h.Needs, "."):
+		return errors.New(`needs: want what completes "using it needs", in at most 300 bytes and without a full stop`)
+	case len(h.Fixed) == 0 || len(h.Fixed) > 32:
+		return errors.New("fixed: want 1 to 32 versions")
+	case h.Item != "" && !slices.Contains(tranca.Items(), h.Item):
+		return fmt.Errorf("item %.40q: want one that a policy knows, such as %q", h.Item, tranca.ItemDevices)
+	case h.Item != "" && h.Check != "":
+		return errors.New("want an item or a check, not both")
+	case len(h.Check) > 40 || len(h.Probes) > 32:
+		return errors.New("check or probes: too long")
+	}
+	last := version{}
+	for _, text := range h.Fixed {
+		v, err := parseVersion(text)
+		if err != nil {
+			return fmt.Errorf("fixed: version %.40q: want numbers such as 1.2.3", text)
+		}
+		if v.compare(last) < 0 {
+			return fmt.Errorf("fixed: %s comes after a later version; the oldest comes first", text)
+		}
+		h.fixed, last = append(h.fixed, v), v
+	}
+	if h.From == "" {
+		return nil
+	}
+	v, err := parseVersion(h.From)
+	if err != nil || v.compare(last) >= 0 {
+		return fmt.Errorf("from: version %.40q: want numbers such as 1.2.3, before those of fixed", h.From)
+	}
+	h.from = &v
+	return nil
+}
+
+// affects reports whether a version has the hole: it is not older than the
+// first that has it, and neither as new as the newest mended one nor as the
+// mended one of its own line (its first two numbers).
+func (h *Hole) affects(v version) bool {
+	if h.from != nil && v.compare(*h.from) < 0 {
+		return false
+	}
+	newest := true
+	for i := len(h.fixed) - 1; i >= 0; i-- {
+		f := h.fixed[i]
+		if (newest || f.sameLine(v)) && v.compare(f) >= 0 {
+			return false
+		}
+		newest = false
+	}
+	return true
 }
 
 // packages are the Debian packages that a component may come from, and the file

@@ -140,3 +140,16 @@ func leading(s string) string {
 }
 
 func isNumber(s string) bool { return s != "" && leading(s) == s }
+
+// FindVersion returns the first word of a program's output that is a version
+// with a dot in it, such as "1.1.5+ds1" in "runc version 1.1.5+ds1".
+func FindVersion(text string) (string, bool) {
+	line, _, _ := strings.Cut(text, "\n")
+	for _, word := range strings.Fields(line) {
+		word = strings.TrimRight(word, ",;")
+		if _, err := parseVersion(word); err == nil && strings.Contains(word, ".") {
+			return word, true
+		}
+	}
+	return "", false
+}

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"tranca"
+	"tranca/internal/ownfile"
 	"tranca/internal/policy"
 )
 
@@ -95,22 +95,11 @@ func refuseMisnomer(dir string) error {
 		_, err := os.Lstat(path)
 		if err == nil {
 			return fmt.Errorf("%w: %s is not read, since a policy is called %s: mv %s %s",
-				tranca.ErrRefused, path, Name, shellQuote(path), shellQuote(filepath.Join(dir, Name)))
+				tranca.ErrRefused, path, Name, ownfile.Quote(path), ownfile.Quote(filepath.Join(dir, Name)))
 		}
 		if !errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("%w: policy %s: %w", tranca.ErrRefused, path, err)
 		}
 	}
 	return nil
-}
-
-// shellQuote makes a path fit for a command that a person may paste.
-func shellQuote(s string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+@:", r)
-	}
-	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

@@ -219,6 +219,11 @@ func (s *Script) DefaultSignals() {
 	}
 }
 
+// KeepCapabilities keeps the permitted set over a change of user.
+func (s *Script) KeepCapabilities() {
+	s.do("keep capabilities", unix.SYS_PRCTL, unix.PR_SET_KEEPCAPS, 1, 0, 0, 0)
+}
+
 // Capabilities sets permitted, effective and inheritable sets to the same
 // bits.
 func (s *Script) Capabilities(bits uint64) {

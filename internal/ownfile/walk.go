@@ -1,4 +1,4 @@
-package policyfile
+package ownfile
 
 import (
 	"errors"
@@ -16,23 +16,24 @@ import (
 // kernel's own bound.
 const maxLinks = 40
 
-// inode names a file whatever its path is.
-type inode struct{ dev, ino uint64 }
+// Inode names a file whatever its path is.
+type Inode struct{ Dev, Ino uint64 }
 
 // walk goes from the root to the folder of a file, one name at a time, so
 // that what was checked is what is used. It follows links in folders, such as
 // /home -> /var/home, when the link itself can be trusted.
 type walk struct {
+	what  string   // the file is: "policy"
 	dir   *os.File // where it stands
 	path  string   // and how that is called
 	links int
 	// folders are all that lie above the file.
-	folders map[inode]bool
+	folders map[Inode]bool
 }
 
 // enter walks to the folder of an absolute path. The caller closes w.dir.
-func enter(dir string) (*walk, error) {
-	w := &walk{folders: map[inode]bool{}}
+func enter(what, dir string) (*walk, error) {
+	w := &walk{what: what, folders: map[Inode]bool{}}
 	if err := w.root(); err != nil {
 		return nil, err
 	}
@@ -59,7 +60,7 @@ func (w *walk) stand(fd int, path string) error {
 		next.Close()
 		return fmt.Errorf("%w: stat %s: %w", tranca.ErrRefused, path, err)
 	}
-	if err := trustFolder(path, &st); err != nil {
+	if err := w.trustFolder(path, &st); err != nil {
 		next.Close()
 		return err
 	}
@@ -67,7 +68,7 @@ func (w *walk) stand(fd int, path string) error {
 		w.dir.Close()
 	}
 	w.dir, w.path = next, path
-	w.folders[inode{st.Dev, st.Ino}] = true
+	w.folders[Inode{st.Dev, st.Ino}] = true
 	return nil
 }
 
@@ -94,12 +95,12 @@ func (w *walk) step(name string) error {
 	path := filepath.Join(w.path, name)
 	fd, err := unix.Openat(int(w.dir.Fd()), name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return pathError(path, err)
+		return w.pathError(path, err)
 	}
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		unix.Close(fd)
-		return pathError(path, err)
+		return w.pathError(path, err)
 	}
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFDIR:
@@ -109,45 +110,45 @@ func (w *walk) step(name string) error {
 		return w.follow(fd, path, &st)
 	}
 	unix.Close(fd)
-	return pathError(path, unix.ENOTDIR)
+	return w.pathError(path, unix.ENOTDIR)
 }
 
 func (w *walk) follow(fd int, path string, st *unix.Stat_t) error {
 	if w.links++; w.links > maxLinks {
-		return pathError(path, unix.ELOOP)
+		return w.pathError(path, unix.ELOOP)
 	}
 	if !trustedOwner(st.Uid) {
-		return foreignOwner("link", path, st.Uid)
+		return w.foreignOwner("link", path, st.Uid)
 	}
 	target := make([]byte, unix.PathMax)
 	n, err := unix.Readlinkat(fd, "", target)
 	if err != nil {
-		return pathError(path, err)
+		return w.pathError(path, err)
 	}
 	return w.descend(string(target[:n]))
 }
 
 // trustFolder refuses a folder in which others could replace what lies below.
 // In one with the sticky bit, such as /tmp, they can't replace what is ours.
-func trustFolder(path string, st *unix.Stat_t) error {
+func (w *walk) trustFolder(path string, st *unix.Stat_t) error {
 	if !trustedOwner(st.Uid) {
-		return foreignOwner("folder", path, st.Uid)
+		return w.foreignOwner("folder", path, st.Uid)
 	}
 	if st.Mode&0o022 != 0 && st.Mode&unix.S_ISVTX == 0 {
-		return othersWrite("folder", path, st.Mode)
+		return w.othersWrite("folder", path, st.Mode)
 	}
 	return nil
 }
 
-// trustedOwner reports whether a user may decide what the policy is.
+// trustedOwner reports whether a user may decide what the file says.
 func trustedOwner(uid uint32) bool { return uid == 0 || int(uid) == os.Geteuid() }
 
-func foreignOwner(what, path string, uid uint32) error {
-	return fmt.Errorf("%w: the %s %s belongs to user %d, who could change the policy; it must be yours or root's: chown %d %s",
-		tranca.ErrRefused, what, path, uid, os.Geteuid(), shellQuote(path))
+func (w *walk) foreignOwner(what, path string, uid uint32) error {
+	return fmt.Errorf("%w: the %s %s belongs to user %d, who could change the %s; it must be yours or root's: chown %d %s",
+		tranca.ErrRefused, what, path, uid, w.what, os.Geteuid(), Quote(path))
 }
 
-func othersWrite(what, path string, mode uint32) error {
+func (w *walk) othersWrite(what, path string, mode uint32) error {
 	who := "g"
 	switch {
 	case mode&0o022 == 0o022:
@@ -155,12 +156,12 @@ func othersWrite(what, path string, mode uint32) error {
 	case mode&0o002 != 0:
 		who = "o"
 	}
-	return fmt.Errorf("%w: others can write to the %s %s, and so change the policy: chmod %s-w %s",
-		tranca.ErrRefused, what, path, who, shellQuote(path))
+	return fmt.Errorf("%w: others can write to the %s %s, and so change the %s: chmod %s-w %s",
+		tranca.ErrRefused, what, path, w.what, who, Quote(path))
 }
 
 // pathError gives an error of the system its class.
-func pathError(path string, err error) error {
+func (w *walk) pathError(path string, err error) error {
 	class := tranca.ErrRefused
 	switch {
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR):
@@ -168,5 +169,5 @@ func pathError(path string, err error) error {
 	case errors.Is(err, unix.ENAMETOOLONG), errors.Is(err, unix.EINVAL):
 		class = tranca.ErrInvalid
 	}
-	return fmt.Errorf("%w: policy %s: %w", class, path, err)
+	return fmt.Errorf("%w: %s %s: %w", class, w.what, path, err)
 }
