@@ -8,6 +8,7 @@ import (
 	"gvisor.dev/gvisor/runsc/config"
 	"gvisor.dev/gvisor/runsc/specutils"
 
+	"tranca/internal/guest/bootspec"
 	"tranca/internal/guest/sentryspec"
 )
 
@@ -33,6 +34,12 @@ func kernelConfig(spec *sentryspec.Spec) (*config.Config, error) {
 	// No network but what the kernel makes up for itself.
 	c.Network = config.NetworkNone
 	c.EnableRaw, c.AllowPacketEndpointWrite = false, false
+	if spec.Omit.Has(bootspec.Network) {
+		c.Network = config.NetworkHost
+	}
+	if spec.Omit.Has(bootspec.Devices) {
+		c.CharacterDevicePolicy = config.CharDevPassthrough
+	}
 	// The Sentry opens no file of the host: descriptors of files come from the
 	// file server, one by one.
 	c.DirectFS = false
@@ -40,6 +47,9 @@ func kernelConfig(spec *sentryspec.Spec) (*config.Config, error) {
 	c.FileAccess, c.FileAccessMounts = config.FileAccessExclusive, config.FileAccessExclusive
 	if spec.Shared {
 		c.FileAccess = config.FileAccessShared
+	}
+	if spec.Omit.Has(bootspec.Processes) {
+		c.FileAccessMounts = config.FileAccessShared // what is in the host's /proc has no size
 	}
 	// Control groups inside, so that the sandbox's own kernel bounds processes.
 	c.InSandboxCgroup = config.InSandboxCgroupV2
@@ -63,7 +73,7 @@ func ociSpec(spec *sentryspec.Spec) *specs.Spec {
 		Hostname: spec.Hostname,
 		Root:     &specs.Root{Path: "/"},
 		Process: &specs.Process{
-			Args: []string{"init"}, Env: spec.AgentEnv, Cwd: "/", NoNewPrivileges: true,
+			Args: []string{"init"}, Env: spec.AgentEnv, Cwd: "/", NoNewPrivileges: !spec.Omit.Has(bootspec.Privileges),
 			// gVisor's own default is none, and no program could be given more.
 			Rlimits:      []specs.POSIXRlimit{{Type: "RLIMIT_SIGPENDING", Hard: 1024, Soft: 1024}},
 			Capabilities: &specs.LinuxCapabilities{Bounding: caps, Effective: caps, Permitted: caps},
@@ -76,7 +86,10 @@ func ociSpec(spec *sentryspec.Spec) *specs.Spec {
 		// With a control group of its own as the root of what it sees.
 		Linux: &specs.Linux{Namespaces: []specs.LinuxNamespace{{Type: specs.CgroupNamespace}}},
 	}
-	for _, path := range sentryspec.Mounts()[1:] {
+	if spec.Omit.Has(bootspec.Processes) {
+		s.Mounts = s.Mounts[1:] // what the file server shows is there
+	}
+	for _, path := range sentryspec.Mounts(spec.Omit)[1:] {
 		s.Mounts = append(s.Mounts, specs.Mount{
 			Destination: path, Type: "bind", Source: path, Options: []string{"rw", "nosuid", "nodev"},
 		})

@@ -14,6 +14,7 @@ import (
 	"gvisor.dev/gvisor/runsc/fsgofer"
 
 	"tranca/internal/guest/boot"
+	"tranca/internal/guest/bootspec"
 	"tranca/internal/guest/sentryspec"
 )
 
@@ -27,7 +28,8 @@ const garbage = 100
 // the code's user may.
 func serveFiles() error {
 	quiet(false)
-	if err := boot.EnterFiles(sentryspec.FilesBootFD, fsgofer.OpenProcSelfFD); err != nil {
+	omit, err := boot.EnterFiles(sentryspec.FilesBootFD, fsgofer.OpenProcSelfFD)
+	if err != nil {
 		return err
 	}
 	if err := unix.Close(sentryspec.FilesBootFD); err != nil {
@@ -36,12 +38,20 @@ func serveFiles() error {
 	server := lisafs.NewServer()
 	// Neither sockets nor FIFOs nor devices of the host, and no descriptor of
 	// a folder leaves this process: the Sentry gets those of files alone.
-	impl := fsgofer.NewConnectionImpl(&fsgofer.Config{
+	serves := &fsgofer.Config{
 		HostUDS: config.HostUDSNone, HostFifo: config.HostFifoNone,
 		RUID: unix.Getuid(), EUID: unix.Geteuid(), RGID: unix.Getgid(), EGID: unix.Getegid(),
-	})
+	}
+	options := filesOptions
+	if omit.Has(bootspec.Sockets) {
+		serves.HostUDS, options.UDSOpenEnabled = config.HostUDSOpen, true
+	}
+	if omit.Has(bootspec.Devices) {
+		serves.CharDevicePolicy = config.CharDevPassthrough
+	}
+	impl := fsgofer.NewConnectionImpl(serves)
 	var connections []*lisafs.Connection
-	for i, path := range sentryspec.Mounts() {
+	for i, path := range sentryspec.Mounts(omit) {
 		sock, err := unet.NewSocket(sentryspec.FilesConnectionFD + i)
 		if err != nil {
 			return fmt.Errorf("connection for %s: %w", path, err)
@@ -52,8 +62,10 @@ func serveFiles() error {
 		}
 		connections = append(connections, c)
 	}
-	if err := confine(filesProgram()); err != nil {
-		return err
+	if !omit.Has(bootspec.Filter) {
+		if err := confine(filesProgram(options)); err != nil {
+			return err
+		}
 	}
 	debug.SetGCPercent(garbage)
 	for _, c := range connections {

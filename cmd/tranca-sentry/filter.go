@@ -12,6 +12,9 @@ import (
 	"gvisor.dev/gvisor/pkg/sentry/platform"
 	kernelfilter "gvisor.dev/gvisor/runsc/boot/filter/config"
 	filesfilter "gvisor.dev/gvisor/runsc/fsgofer/filter/config"
+
+	"tranca/internal/guest/bootspec"
+	"tranca/internal/guest/sentryspec"
 )
 
 // gVisor's filters are rules that it compiles at each start, which takes the
@@ -33,21 +36,23 @@ type compiled struct {
 
 // kernelOptions are those of a Sentry without access to files or network of the
 // host.
-func kernelOptions(platformName string) (kernelfilter.Options, error) {
-	p, err := platform.Lookup(platformName)
+func kernelOptions(spec *sentryspec.Spec) (kernelfilter.Options, error) {
+	p, err := platform.Lookup(spec.Platform)
 	if err != nil {
 		return kernelfilter.Options{}, err
 	}
 	infos := p.PrecompiledSeccompInfo()
 	if len(infos) != 1 {
-		return kernelfilter.Options{}, errors.New("platform " + platformName + " has no one filter")
+		return kernelfilter.Options{}, errors.New("platform " + spec.Platform + " has no one filter")
 	}
-	return kernelfilter.Options{Platform: infos[0], ControllerFD: controllerFD}, nil
+	return kernelfilter.Options{
+		Platform: infos[0], ControllerFD: controllerFD, HostNetwork: spec.Omit.Has(bootspec.Network),
+	}, nil
 }
 
 // kernelProgram is the filter of a Sentry.
 func kernelProgram(o kernelfilter.Options) ([]bpf.Instruction, error) {
-	if c := kernelCompiled; o.Platform.ConfigKey() == "systrap" && c.program != nil &&
+	if c := kernelCompiled; o.Platform.ConfigKey() == "systrap" && !o.HostNetwork && c.program != nil &&
 		os.Getpid() == 1 && maps.Equal(c.vars, o.Vars()) {
 		return c.program, nil
 	}
@@ -68,15 +73,15 @@ func buildKernel(o kernelfilter.Options) ([]bpf.Instruction, error) {
 var filesOptions = filesfilter.Options{LisafsNeeded: true}
 
 // filesProgram is the filter of a file server.
-func filesProgram() ([]bpf.Instruction, error) {
-	if c := filesCompiled; c.program != nil && os.Getpid() == 1 && maps.Equal(c.vars, filesOptions.Vars()) {
+func filesProgram(o filesfilter.Options) ([]bpf.Instruction, error) {
+	if c := filesCompiled; c.program != nil && !o.UDSOpenEnabled && os.Getpid() == 1 && maps.Equal(c.vars, o.Vars()) {
 		return c.program, nil
 	}
-	return buildFiles()
+	return buildFiles(o)
 }
 
-func buildFiles() ([]bpf.Instruction, error) {
-	allow, deny := filesfilter.Rules(filesOptions)
+func buildFiles(o filesfilter.Options) ([]bpf.Instruction, error) {
+	allow, deny := filesfilter.Rules(o)
 	p := seccomp.Program{RuleSets: []seccomp.RuleSet{{Rules: deny}, {Rules: allow, Action: seccomp.Allow}}}
 	program, _, err := p.Build()
 	return program, err

@@ -16,6 +16,7 @@ import (
 	"gvisor.dev/gvisor/pkg/bpf"
 	"gvisor.dev/gvisor/pkg/seccomp/precompiledseccomp"
 
+	"tranca/internal/guest/sentryspec"
 	"tranca/internal/require"
 )
 
@@ -74,7 +75,7 @@ func TestFilters(t *testing.T) {
 
 func printFilters() error {
 	quiet(false)
-	o, err := kernelOptions("systrap")
+	o, err := kernelOptions(&sentryspec.Spec{Platform: "systrap"})
 	if err != nil {
 		return err
 	}
@@ -82,7 +83,7 @@ func printFilters() error {
 	if err != nil {
 		return err
 	}
-	files, err := buildFiles()
+	files, err := buildFiles(filesOptions)
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"gvisor.dev/gvisor/runsc/boot"
 	"gvisor.dev/gvisor/runsc/starttime"
 
+	"tranca/internal/guest/bootspec"
 	"tranca/internal/guest/sentryspec"
 )
 
@@ -57,17 +58,20 @@ func runKernel() error {
 		return fmt.Errorf("kernel: %w", err)
 	}
 	metric.Initialize()
-	options, err := kernelOptions(spec.Platform)
+	options, err := kernelOptions(spec)
 	if err != nil {
 		return err
 	}
 	l.PreSeccompCallback = func() {
+		if spec.Omit.Has(bootspec.Filter) {
+			return
+		}
 		// There is no way to say that it failed.
 		if err := confine(kernelProgram(options)); err != nil {
 			panic(err)
 		}
 	}
-	if err := start(l, client); err != nil {
+	if err := start(l, client, spec); err != nil {
 		return fmt.Errorf("start: %w", err)
 	}
 	if _, err := control.Write([]byte{sentryspec.Booted}); err != nil {
@@ -138,7 +142,7 @@ func loaderArgs(spec *sentryspec.Spec, controller int) (*boot.Args, error) {
 		PodInitConfigFD: -1, RootfsUpperTarFD: -1,
 		StartupTimer: timing.New("kernel", starttime.Get()),
 	}
-	for i := range sentryspec.Mounts() {
+	for i := range sentryspec.Mounts(spec.Omit) {
 		a.GoferFDs = append(a.GoferFDs, sentryspec.KernelConnectionFD+i)
 		a.GoferMountConfs = append(a.GoferMountConfs, lisafsMount)
 	}
@@ -162,11 +166,13 @@ func stdio() ([]int, error) {
 
 // start gives the kernel a loopback interface and nothing else, and starts its
 // first process.
-func start(l *boot.Loader, client *urpc.Client) error {
-	if err := client.Call(boot.ContMgrSetNetworkArgs, &boot.CreateLinksAndRoutesArgs{
-		LoopbackLinks: []boot.LoopbackLink{boot.DefaultLoopbackLink},
-	}, nil); err != nil {
-		return err
+func start(l *boot.Loader, client *urpc.Client, spec *sentryspec.Spec) error {
+	if !spec.Omit.Has(bootspec.Network) {
+		if err := client.Call(boot.ContMgrSetNetworkArgs, &boot.CreateLinksAndRoutesArgs{
+			LoopbackLinks: []boot.LoopbackLink{boot.DefaultLoopbackLink},
+		}, nil); err != nil {
+			return err
+		}
 	}
 	// The loader wants to be asked, and answers when it has started.
 	answered := make(chan error, 1)

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tranca/internal/guest/boot"
+	"tranca/internal/guest/bootspec"
 	"tranca/internal/guest/sentryspec"
 	"tranca/internal/linux/mount"
 )
@@ -28,14 +29,19 @@ func leaveHost(spec *sentryspec.Spec) error {
 	if err := emptyRoot(); err != nil {
 		return fmt.Errorf("empty root: %w", err)
 	}
-	if err := boot.DropAll(); err != nil {
-		return fmt.Errorf("privileges: %w", err)
+	if !spec.Omit.Has(bootspec.Privileges) {
+		if err := boot.DropAll(); err != nil {
+			return fmt.Errorf("privileges: %w", err)
+		}
 	}
 	// A process that has become another user can't be traced by that one. The
 	// platform attaches to processes that it forks, which inherit that. No
 	// other process has this user.
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 1, 0, 0, 0); err != nil {
 		return os.NewSyscallError("prctl", err)
+	}
+	if spec.Omit.Has(bootspec.End) {
+		return nil
 	}
 	// The kernel forgets it when a thread becomes another user.
 	return os.NewSyscallError("parent death signal", unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0))

@@ -104,7 +104,7 @@ func mountLoop(file *os.File) (mount.Tree, error) {
 // own ids are those of the sandbox.
 func (h *Host) mapSpace(t mount.Tree, a *Allotment, pl *Plan) error {
 	u := pl.Policy.User
-	uid, gid := a.CodeIDs()
+	uid, gid := pl.codeIDs(a)
 	ns, err := userNamespace(
 		[]IDMap{{0, a.Block.UID}, {u.UID, uid}},
 		[]IDMap{{0, a.Block.GID}, {u.GID, gid}},

@@ -143,7 +143,15 @@ func (pl *Plan) tellGroup(code cgroup.Entry, fds *[]int) {
 	*fds = append(*fds, int(code.Dir.Fd()))
 }
 
-// CodeIDs are the code's user and group on the host.
+// codeIDs are the code's user and group on the host.
+func (pl *Plan) codeIDs(a *Allotment) (uid, gid uint32) {
+	if pl.Callers {
+		return uint32(os.Geteuid()), uint32(os.Getegid())
+	}
+	return a.CodeIDs()
+}
+
+// CodeIDs are those that are the sandbox's own.
 func (a *Allotment) CodeIDs() (uid, gid uint32) {
 	return a.Block.UID + 1, a.Block.GID + 1
 }
@@ -158,7 +166,7 @@ func (h *Host) MapUsers(ctx context.Context, pid int, a *Allotment, pl *Plan) er
 	uid, gid := a.CodeIDs()
 	uids := []IDMap{{0, a.Block.UID}, {inside.UID, uid}}
 	gids := []IDMap{{0, a.Block.GID}, {inside.GID, gid}}
-	if h.SharesUser(pl.Policy) {
+	if h.SharesUser(pl.Policy) || pl.Callers {
 		uids[1].Outside, gids[1].Outside = uint32(os.Geteuid()), uint32(os.Getegid())
 	}
 	if err := h.IDs.Map(ctx, pid, lines(uids), lines(gids)); err != nil {

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tranca"
+	"tranca/internal/guest/bootspec"
 	"tranca/internal/linux/cleanup"
 	"tranca/internal/linux/forkexec"
 )
@@ -69,7 +70,9 @@ func (pl *Plan) Script(a *Allotment, starts bool, files []*os.File, image *os.Fi
 	moved := s.Files(fds, int(image.Fd()))
 	s.Capabilities(bootCaps)
 	s.Ambient(bootCaps)
-	s.NoNewPrivileges()
+	if !pl.Boot.Omit.Has(bootspec.Privileges) {
+		s.NoNewPrivileges()
+	}
 	s.ExecFD(moved[0], argv, env)
 	return s, nil
 }
@@ -88,7 +91,7 @@ func (h *Host) openMounts(pl *Plan, a *Allotment, cu *cleanup.Stack) error {
 		pl.sources = append(pl.sources, src)
 		bind := src.Bind
 		if h.Root {
-			uid, gid := a.CodeIDs()
+			uid, gid := pl.codeIDs(a)
 			t, err := src.CloneMapped(h.Backend, uid, gid, Mapped{})
 			if err != nil {
 				return err

@@ -42,6 +42,8 @@ type Plan struct {
 	Groups cgroup.Limits
 	Single bool    // only the caller's own user is to be had
 	Spaces uintptr // the namespaces, as clone flags
+	// Callers gives the code the caller's own user on the host.
+	Callers bool
 
 	sources  []*Source // one for each mount
 	mountFDs []int     // detached mounts to pass

@@ -108,7 +108,7 @@ func checkSize(size tranca.TerminalSize) error {
 func (s *Session) start(ctx context.Context, place *program, r tranca.StartRequest, env map[string]string) (*Process, error) {
 	p := &Process{
 		s: s, req: r, place: place, done: make(chan struct{}), started: time.Now(),
-		out: newOutput(s.box.plan.policy.Limits.Output.Size, s.e.cfg.FollowGrace),
+		out: newOutput(s.box.plan.kept().Output.Size, s.e.cfg.FollowGrace),
 	}
 	p.req.Args, p.req.Env = slices.Clone(r.Args), nil // the environment may be large, and hold secrets
 	cmd := tranca.Command{
@@ -133,7 +133,7 @@ func (s *Session) start(ctx context.Context, place *program, r tranca.StartReque
 	s.e.stats.add(func(c *Stats) { c.Processes++ })
 	if r.Wall > 0 {
 		p.mu.Lock()
-		p.wall = time.AfterFunc(r.Wall, func() { p.stop(tranca.EndWall) })
+		p.wall = time.AfterFunc(s.box.plan.wall(r.Wall), func() { p.stop(tranca.EndWall) })
 		p.mu.Unlock()
 	}
 	go p.follow()

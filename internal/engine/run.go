@@ -41,7 +41,7 @@ func (b *box) run(ctx context.Context, j job) (*tranca.Result, error) {
 // behind may live until the box is killed or destroyed. An error means that
 // no program ran.
 func (r *run) do(ctx context.Context) (*tranca.Result, error) {
-	limits := r.plan.policy.Limits
+	limits := r.plan.kept()
 	r.over = make(chan struct{})
 	over := sync.OnceFunc(func() { close(r.over) })
 	r.out = newCapture(limits.Output.Size, r.job.stdout, over)
@@ -71,7 +71,7 @@ func (r *run) do(ctx context.Context) (*tranca.Result, error) {
 // start starts the program, within the wall clock. stop is set where the
 // clock or the caller ended the attempt.
 func (r *run) start(ctx context.Context) (stop tranca.Reason, err error) {
-	startCtx, cancel := context.WithDeadline(ctx, r.started.Add(r.plan.policy.Limits.Wall))
+	startCtx, cancel := context.WithDeadline(ctx, r.started.Add(r.plan.kept().Wall))
 	defer cancel()
 	dir := r.dir
 	if dir == "" {

@@ -3,11 +3,19 @@
 #   twin <name> ok|broken <value>
 # A twin is the same path with an allowed act: where it is broken, "denied" of
 # the attempts means nothing.
-import ctypes, errno, fcntl, glob, json, os, resource, signal, socket, stat, struct, subprocess, sys, threading, time
+import errno, fcntl, glob, os, signal, socket, stat, struct, subprocess, sys, threading, time
+
+try:
+    import ctypes, json, resource
+except ImportError:  # the smallest Python has none of them, and programs for it need only this
+    class json:
+        loads = staticmethod(lambda s: eval(s, {'true': True, 'false': False, 'null': None}))
+        dumps = staticmethod(repr)
+else:
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.syscall.restype = ctypes.c_long
 
 V = json.loads(sys.argv[1])
-libc = ctypes.CDLL(None, use_errno=True)
-libc.syscall.restype = ctypes.c_long
 
 
 def call(name, *args):

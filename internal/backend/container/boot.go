@@ -14,6 +14,7 @@ import (
 	"tranca/internal/backend/container/docker"
 	"tranca/internal/guest/bootspec"
 	"tranca/internal/linux/cleanup"
+	"tranca/internal/weaken"
 )
 
 // boot makes one sandbox. On error nothing of it is left.
@@ -64,7 +65,7 @@ func (b *Backend) bootBy(ctx context.Context, e *engine, spec *tranca.Spec, f fi
 	if err != nil {
 		return nil, b.explainBoot(ctx, e, pl, err)
 	}
-	m.enforcement = b.statement(e, pl)
+	m.enforcement = pl.stated
 	cu.Release()
 	m.watch.Add(1)
 	go m.run()
@@ -92,12 +93,19 @@ func (b *Backend) prepare(e *engine, spec *tranca.Spec, img *resolved, f finding
 	if f.kernel == guestKernel {
 		pl.underGuestKernel()
 	}
+	pl.stated = b.statement(e, pl)
+	if weaken.Enabled {
+		b.takeAwayFirst(e, pl)
+	}
 	if err := b.addSpace(e, pl); err != nil {
 		return nil, err
 	}
 	pl.coverRoot(e)
 	if err := pl.coverVolumes(e); err != nil {
 		return nil, err
+	}
+	if weaken.Enabled {
+		b.takeAway(e, pl)
 	}
 	if b.weaken != nil {
 		b.weaken(pl)

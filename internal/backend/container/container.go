@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tranca"
+	"tranca/internal/advisory"
 	"tranca/internal/guest/host"
 	"tranca/internal/machine"
 )
@@ -26,6 +27,8 @@ type Options struct {
 	// RuntimeFolder and CacheFolder are where files of this program are kept;
 	// empty means the usual ones.
 	RuntimeFolder, CacheFolder string
+	// Advisories are the known holes of versions; nil is the built-in table.
+	Advisories *advisory.InForce
 }
 
 // Backend makes sandboxes in containers. Make one with [New].
@@ -104,6 +107,7 @@ func (b *Backend) ready(ctx context.Context) (*engine, error) {
 	if err != nil {
 		return nil, err
 	}
+	e.known = b.options.Advisories
 	b.engine = e
 	// Beside the making of the first sandbox, which it has nothing to do with.
 	b.life.Stay()

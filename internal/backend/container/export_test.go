@@ -1,9 +1,12 @@
 package container
 
 import (
+	"maps"
+
 	"tranca"
 	"tranca/internal/backend/container/docker"
 	"tranca/internal/guest/bootspec"
+	"tranca/internal/weaken"
 )
 
 // Weaken has a backend take guarantees away from what it makes, to see the
@@ -13,4 +16,13 @@ func Weaken(b tranca.Backend, f func(*docker.Config, *bootspec.Spec)) {
 	if f != nil {
 		b.(*Backend).weaken = func(pl *plan) { f(&pl.config, &pl.boot); pl.unread = true }
 	}
+}
+
+// LackingSwitches says of which guarantee of a report package weaken has no
+// switch, and which switch of it this backend doesn't make.
+func LackingSwitches(b tranca.Backend, report tranca.Report) []string {
+	e := b.(*Backend).engine
+	how := switches(e)
+	maps.Copy(how, firstSwitches(e))
+	return weaken.Lacks(report, how)
 }

@@ -107,6 +107,8 @@ type engine struct {
 	info docker.Info
 	// parts are the versions of the engine's programs, as far as it tells them.
 	parts docker.Version
+	// known are the holes of versions; nil is the built-in table.
+	known *advisory.InForce
 
 	mu sync.Mutex
 	// logs are the changelogs of the engine's programs, by component; see

@@ -56,7 +56,7 @@ func spoken(text string) string {
 func (e *engine) advisories(runtime string) []tranca.Advisory {
 	var all []tranca.Advisory
 	for _, p := range e.partsOf(runtime) {
-		found, err := advisory.Known(p.component, p.version, e.changelog(p))
+		found, err := e.known.Table().Known(p.component, p.version, e.changelog(p))
 		if err == nil {
 			all = append(all, found...)
 		}
@@ -96,7 +96,7 @@ func readChangelog(p part) advisory.Changelog {
 	for _, folder := range folders {
 		path := filepath.Join(folder, p.program)
 		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
-			return advisory.Installed("/", p.component, path)
+			return advisory.InstalledLog("/", p.component, path)
 		}
 	}
 	return advisory.Changelog{}

@@ -37,7 +37,7 @@ var spaceFolders = []string{"/work", "/tmp", "/dev/shm"}
 // of its keys and addresses. The whole of /sys is among them: it lists the
 // host's hardware, and nothing that runs here needs it.
 var masked = []string{
-	"/proc/acpi", "/proc/asound", "/proc/cmdline", "/proc/config.gz", "/proc/interrupts", "/proc/kallsyms",
+	"/proc/acpi", "/proc/asound", "/proc/cmdline", "/proc/config.gz", "/proc/interrupts", "/proc/iomem", "/proc/ioports", "/proc/kallsyms",
 	"/proc/kcore", "/proc/key-users", "/proc/keys", "/proc/kmsg", "/proc/kpagecgroup", "/proc/kpagecount",
 	"/proc/kpageflags", "/proc/latency_stats", "/proc/sched_debug", "/proc/scsi", "/proc/slabinfo",
 	"/proc/timer_list", "/proc/timer_stats", "/proc/vmallocinfo", "/sys",
@@ -60,7 +60,10 @@ type plan struct {
 	// kernel of its own.
 	finding finding
 	guest   bool
-	// unread leaves out the reading back. Only tests set it.
+	// stated says how each item of the policy is enforced.
+	stated []tranca.Enforcement
+	// unread leaves out the reading back. Only tests set it, and what takes
+	// guarantees away.
 	unread bool
 }
 
@@ -151,7 +154,7 @@ func (b *Backend) newConfig(e *engine, pl *plan) docker.Config {
 	pids := p.Limits.Processes + agentTasks
 	host := &docker.HostConfig{
 		NetworkMode: "none", RestartPolicy: docker.RestartPolicy{Name: "no"}, LogConfig: docker.LogConfig{Type: "none"},
-		CapDrop: []string{"ALL"}, CapAdd: []string{"KILL", "SETGID", "SETUID"},
+		CapDrop: []string{"ALL"}, CapAdd: []string{"KILL", "SETGID", "SETPCAP", "SETUID"},
 		CgroupnsMode: "private", IpcMode: "private", PidMode: "", UTSMode: "",
 		ReadonlyRootfs: true, SecurityOpt: b.securityOptions(e),
 		Memory: p.Limits.Memory + agentMemory, MemorySwap: p.Limits.Memory + agentMemory,

@@ -242,19 +242,20 @@ func (b *Backend) facts(e *engine) map[string]string {
 		roots = "host, image" // where a policy names none, it is that one
 	}
 	return map[string]string{
-		tranca.FactRoots:   roots,
-		tranca.FactMounts:  b.mountModes(e),
-		tranca.FactRuntime: e.defaultRuntime(),
-		"engine":           e.Name + " " + e.Version,
-		"engine socket":    e.Socket,
-		"versions":         e.versions(""),
-		"engine API":       e.APIVersion,
-		"runtimes":         strings.Join(runtimes, ", "),
-		"storage driver":   e.info.Driver,
-		"cgroup":           "v" + e.info.CgroupVersion + ", " + e.info.CgroupDriver,
-		"security options": strings.Join(e.info.SecurityOptions, "; "),
-		"rootless":         fmt.Sprint(e.rootless()),
-		"users mapped":     fmt.Sprint(e.mapsUsers()),
+		tranca.FactRoots:    roots,
+		tranca.FactMounts:   b.mountModes(e),
+		tranca.FactRuntime:  e.defaultRuntime(),
+		"engine":            e.Name + " " + e.Version,
+		"engine socket":     e.Socket,
+		"versions":          e.versions(""),
+		"known holes as of": e.known.String(),
+		"engine API":        e.APIVersion,
+		"runtimes":          strings.Join(runtimes, ", "),
+		"storage driver":    e.info.Driver,
+		"cgroup":            "v" + e.info.CgroupVersion + ", " + e.info.CgroupDriver,
+		"security options":  strings.Join(e.info.SecurityOptions, "; "),
+		"rootless":          fmt.Sprint(e.rootless()),
+		"users mapped":      fmt.Sprint(e.mapsUsers()),
 	}
 }
 

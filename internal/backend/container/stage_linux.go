@@ -184,6 +184,12 @@ func (s *stage) makeMount(pl *plan, i int) error {
 		t, same = over, over.FD()
 	}
 	attrs := uint64(mount.NoSUID | mount.NoDev)
+	if pl.boot.Omit.Has(bootspec.Privileges) {
+		attrs &^= mount.NoSUID
+	}
+	if pl.boot.Omit.Has(bootspec.Devices) {
+		attrs &^= mount.NoDev
+	}
 	if !src.Bind.Writable {
 		attrs |= mount.ReadOnly
 	}

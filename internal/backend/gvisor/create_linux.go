@@ -15,6 +15,7 @@ import (
 	"tranca/internal/linux/cgroup"
 	"tranca/internal/linux/cleanup"
 	"tranca/internal/linux/forkexec"
+	"tranca/internal/weaken"
 )
 
 // plan is one sandbox before it is made. Its Boot is what the file server
@@ -23,6 +24,7 @@ type plan struct {
 	confine.Plan
 	agent  bootspec.Spec   // what the guest agent is told, inside
 	kernel sentryspec.Spec // what the Sentry is told
+	spaces uintptr         // the Sentry's namespaces, as clone flags
 	device string          // what the platform needs, or the empty device
 }
 
@@ -38,7 +40,7 @@ func (b *Backend) newPlan(spec *tranca.Spec) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	pl := &plan{Plan: b.host.NewPlan(p), device: os.DevNull}
+	pl := &plan{Plan: b.host.NewPlan(p), device: os.DevNull, spaces: confine.Namespaces}
 	pl.Groups = b.groupsOf(p)
 	if err := b.tree.AddTo(&pl.Boot, spec); err != nil {
 		return nil, err
@@ -59,9 +61,6 @@ func (b *Backend) newPlan(spec *tranca.Spec) (*plan, error) {
 	pl.moveRlimits()
 	if b.options.Platform == KVM {
 		pl.device = kvmDevice
-	}
-	if b.weaken != nil {
-		b.weaken(pl)
 	}
 	return pl, nil
 }
@@ -95,6 +94,13 @@ func (b *Backend) boot(ctx context.Context, spec *tranca.Spec, closed func()) (*
 	if err != nil {
 		return nil, err
 	}
+	stated := b.statement(pl)
+	if weaken.Enabled {
+		b.takeAway(pl)
+	}
+	if b.weaken != nil {
+		b.weaken(pl)
+	}
 	var cu cleanup.Stack
 	defer cu.Clean()
 	a, err := b.shelf.Take(pl.Groups)
@@ -105,12 +111,12 @@ func (b *Backend) boot(ctx context.Context, spec *tranca.Spec, closed func()) (*
 	if err := b.host.Prepare(ctx, &pl.Plan, a, &cu); err != nil {
 		return nil, err
 	}
-	m := &box{Box: confine.NewBox(b.host, spec.Policy.Limits, a)}
+	m := &box{Box: confine.NewBox(b.host, pl.Policy.Limits, a)}
 	if err := b.start(ctx, m, pl); err != nil {
 		return nil, confine.Refusal(Name, b.host.Root, err)
 	}
 	cu.Release()
-	m.Watch(b.statement(pl), closed)
+	m.Watch(stated, closed)
 	return m, nil
 }
 
@@ -120,7 +126,7 @@ func (b *Backend) start(ctx context.Context, m *box, pl *plan) error {
 	var cu cleanup.Stack
 	defer cu.Clean()
 	defer pl.CloseMounts()
-	ours, theirs, err := connections()
+	ours, theirs, err := connections(len(sentryspec.Mounts(pl.kernel.Omit)))
 	if err != nil {
 		return err
 	}
@@ -161,8 +167,8 @@ func (b *Backend) start(ctx context.Context, m *box, pl *plan) error {
 
 // connections are those between Sentry and file server: one end of each for
 // the Sentry, the other for the file server.
-func connections() (sentry, files []*os.File, err error) {
-	for range sentryspec.Mounts() {
+func connections(n int) (sentry, files []*os.File, err error) {
+	for range n {
 		fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 		if err != nil {
 			closeAll(sentry)

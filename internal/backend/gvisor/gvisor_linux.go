@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"tranca"
+	"tranca/internal/advisory"
 	"tranca/internal/backend/gvisor/image"
 	"tranca/internal/confine"
 	"tranca/internal/guest/host"
@@ -38,6 +39,8 @@ type Options struct {
 	// DebugLog is a file to which Sentries append their log; empty is none.
 	// What they say last is then there, and in no result.
 	DebugLog string
+	// Advisories are the known holes of versions; nil is the built-in table.
+	Advisories *advisory.InForce
 }
 
 // Backend makes sandboxes under gVisor. Make one with [New].

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tranca/internal/confine"
+	"tranca/internal/guest/bootspec"
 	"tranca/internal/guest/sentryspec"
 	"tranca/internal/linux/cleanup"
 	"tranca/internal/linux/forkexec"
@@ -81,7 +82,7 @@ func (b *Backend) forkKernel(m *box, pl *plan, connections []*os.File) (*kernel,
 	}
 	defer device.Close()
 	files := append([]*os.File{null, null, stderr, theirs[0], b.agent, theirs[1], device}, connections...)
-	if k.child, err = b.spawner.Spawn(b.kernelScript(m, files)); err != nil {
+	if k.child, err = b.spawner.Spawn(b.kernelScript(m, pl, files)); err != nil {
 		return nil, err
 	}
 	cu.Release()
@@ -89,8 +90,8 @@ func (b *Backend) forkKernel(m *box, pl *plan, connections []*os.File) (*kernel,
 }
 
 // kernelScript is what the Sentry's process does before its exec.
-func (b *Backend) kernelScript(m *box, files []*os.File) *forkexec.Script {
-	s := forkexec.New(confine.Namespaces).WithPIDFD()
+func (b *Backend) kernelScript(m *box, pl *plan, files []*os.File) *forkexec.Script {
+	s := forkexec.New(pl.spaces).WithPIDFD()
 	s.DefaultSignals()
 	if m.Group != nil {
 		confine.Enter(s, m.Group.Code())
@@ -107,13 +108,17 @@ func (b *Backend) kernelScript(m *box, files []*os.File) *forkexec.Script {
 		}
 	}
 	s.Setsid()
-	s.ParentDeathSignal(unix.SIGKILL)
+	if !pl.kernel.Omit.Has(bootspec.End) {
+		s.ParentDeathSignal(unix.SIGKILL)
+	}
 	moved := s.Files(fds, int(b.sentry.Fd()))
 	// No core file, and no handler of the host's; see [confine.Rlimits].
 	s.Rlimit(unix.RLIMIT_CORE, 1, 1)
 	s.Capabilities(kernelCaps)
 	s.Ambient(kernelCaps)
-	s.NoNewPrivileges()
+	if !pl.kernel.Omit.Has(bootspec.Privileges) {
+		s.NoNewPrivileges()
+	}
 	s.ExecFD(moved[0], []string{"tranca-sentry", sentryspec.KernelCommand}, processEnv)
 	return s
 }
@@ -121,7 +126,7 @@ func (b *Backend) kernelScript(m *box, files []*os.File) *forkexec.Script {
 // tell gives the Sentry its user and boot message and waits until it has
 // booted.
 func (k *kernel) tell(ctx context.Context, b *Backend, m *box, pl *plan) error {
-	if err := b.mapSentry(ctx, m, k.child.PID); err != nil {
+	if err := b.mapSentry(ctx, m, pl, k.child.PID); err != nil {
 		return fmt.Errorf("map users: %w", err)
 	}
 	deadline := time.Now().Add(confine.BootTime)
@@ -167,8 +172,8 @@ func (k *kernel) bootError(ctx context.Context, err error) error {
 
 // mapSentry gives the Sentry a user of the sandbox's block that neither agent
 // nor code nor file server has.
-func (b *Backend) mapSentry(ctx context.Context, m *box, pid int) error {
-	if b.host.IDs == nil {
+func (b *Backend) mapSentry(ctx context.Context, m *box, pl *plan, pid int) error {
+	if b.host.IDs == nil || pl.Callers {
 		return confine.WriteMaps(pid,
 			[]confine.IDMap{{Inside: sentryID, Outside: uint32(os.Geteuid())}},
 			[]confine.IDMap{{Inside: sentryID, Outside: uint32(os.Getegid())}}, false)

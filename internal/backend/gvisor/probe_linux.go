@@ -88,7 +88,7 @@ func (b *Backend) findings() tranca.Report {
 	held := func(item tranca.Item, mechanism string) tranca.Guarantee {
 		return tranca.Guarantee{Item: item, Held: true, Mechanism: mechanism}
 	}
-	r := tranca.Report{Backend: Name, Level: tranca.LevelGVisor, Facts: b.facts(), Advisories: advisories(), Guarantees: []tranca.Guarantee{
+	r := tranca.Report{Backend: Name, Level: tranca.LevelGVisor, Facts: b.facts(), Advisories: advisories(b.options.Advisories), Guarantees: []tranca.Guarantee{
 		held(tranca.ItemIsolation, "gVisor: a kernel in user space ("+b.options.Platform+"), itself in namespaces of its own"),
 		held(tranca.ItemFiles, "own root by pivot_root in the file server: read-only binds of a minimal host tree; the Sentry's own root is empty"),
 		held(tranca.ItemMounts, h.MountMechanism()+", by the file server"),
@@ -131,7 +131,7 @@ func (b *Backend) memoryGuarantee() tranca.Guarantee {
 func (b *Backend) facts() map[string]string {
 	f := map[string]string{
 		"kernel": confine.KernelRelease(), "cgroup": b.host.Support.Version, "platform": b.options.Platform,
-		"gVisor": gVisorVersion,
+		"gVisor": gVisorVersion, "known holes as of": b.options.Advisories.String(),
 
 		tranca.FactMounts: confine.MountModes,
 	}

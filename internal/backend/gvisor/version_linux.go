@@ -10,8 +10,8 @@ import (
 const gVisorVersion = "v0.0.0-20260905035102-160fafc42237"
 
 // advisories returns the known holes of that version.
-func advisories() []tranca.Advisory {
-	found, err := advisory.Known(advisory.GVisor, gVisorVersion, advisory.Changelog{})
+func advisories(known *advisory.InForce) []tranca.Advisory {
+	found, err := known.Table().Known(advisory.GVisor, gVisorVersion, advisory.Changelog{})
 	if err != nil {
 		return nil // a test reads it
 	}

@@ -8,6 +8,7 @@ import (
 	"tranca/internal/confine"
 	"tranca/internal/linux/cleanup"
 	"tranca/internal/linux/forkexec"
+	"tranca/internal/weaken"
 )
 
 // boot makes one sandbox. The hook is called when it is gone; it may be nil. On
@@ -16,6 +17,13 @@ func (b *Backend) boot(ctx context.Context, spec *tranca.Spec, closed func()) (*
 	pl, err := b.newPlan(spec)
 	if err != nil {
 		return nil, err
+	}
+	stated := b.statement(pl)
+	if weaken.Enabled {
+		b.takeAway(pl)
+	}
+	if b.weaken != nil {
+		b.weaken(pl)
 	}
 	var cu cleanup.Stack
 	defer cu.Clean()
@@ -27,12 +35,12 @@ func (b *Backend) boot(ctx context.Context, spec *tranca.Spec, closed func()) (*
 	if err := b.host.Prepare(ctx, &pl.Plan, a, &cu); err != nil {
 		return nil, err
 	}
-	m := confine.NewBox(b.host, spec.Policy.Limits, a)
+	m := confine.NewBox(b.host, pl.Policy.Limits, a)
 	if err := b.start(ctx, m, pl); err != nil {
 		return nil, err
 	}
 	cu.Release()
-	m.Watch(b.statement(pl), closed)
+	m.Watch(stated, closed)
 	return m, nil
 }
 

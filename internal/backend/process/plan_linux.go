@@ -38,9 +38,6 @@ func (b *Backend) newPlan(spec *tranca.Spec) (*plan, error) {
 	if err := b.tree.AddTo(&pl.Boot, spec); err != nil {
 		return nil, err
 	}
-	if b.weaken != nil {
-		b.weaken(pl)
-	}
 	return pl, nil
 }
 

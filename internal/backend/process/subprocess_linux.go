@@ -20,6 +20,7 @@ import (
 	"tranca/internal/linux/cleanup"
 	"tranca/internal/linux/forkexec"
 	"tranca/internal/machine"
+	"tranca/internal/weaken"
 )
 
 // SubprocessName is the weaker rung's name in policies and flags.
@@ -170,10 +171,16 @@ func (s *Subprocess) boot(ctx context.Context, p *tranca.Policy) (*plainBox, err
 		return nil, err
 	}
 	cu.Add(func() { _ = home.remove() })
-	spec := s.spec(p, home.path)
-	m := &plainBox{limits: p.Limits, home: home, limit: make(chan tranca.Reason, 1), end: confine.NewDestruction()}
-	a, err := confine.StartAgent(ctx, s.spawner.Spawn, spec, func(files []*os.File) (*forkexec.Script, error) {
-		return s.script(files), nil
+	pl := &plainPlan{spec: s.spec(p, home.path), home: home, limits: p.Limits, spaces: unix.CLONE_NEWNET}
+	if !s.root {
+		pl.spaces |= unix.CLONE_NEWUSER
+	}
+	if weaken.Enabled {
+		s.takeAway(pl)
+	}
+	m := &plainBox{limits: pl.limits, home: home, limit: make(chan tranca.Reason, 1), end: confine.NewDestruction()}
+	a, err := confine.StartAgent(ctx, s.spawner.Spawn, pl.spec, func(files []*os.File) (*forkexec.Script, error) {
+		return s.script(pl, files), nil
 	}, s.mapUser)
 	if err != nil {
 		return nil, confine.Refusal(SubprocessName, s.root, err)
@@ -237,12 +244,16 @@ func (s *Subprocess) spec(p *tranca.Policy, home string) *bootspec.Spec {
 	return spec
 }
 
-func (s *Subprocess) script(files []*os.File) *forkexec.Script {
-	spaces := uintptr(unix.CLONE_NEWNET)
-	if !s.root {
-		spaces |= unix.CLONE_NEWUSER
-	}
-	script := forkexec.New(spaces).WithPIDFD()
+// plainPlan is a sandbox of the weaker rung before it is made.
+type plainPlan struct {
+	spec   *bootspec.Spec
+	home   *plainFolder
+	limits tranca.Limits
+	spaces uintptr // the namespaces, as clone flags
+}
+
+func (s *Subprocess) script(pl *plainPlan, files []*os.File) *forkexec.Script {
+	script := forkexec.New(pl.spaces).WithPIDFD()
 	script.DefaultSignals()
 	script.Setsid()
 	// No death signal: no namespace ends the programs with the agent, so it
@@ -256,7 +267,9 @@ func (s *Subprocess) script(files []*os.File) *forkexec.Script {
 		script.Capabilities(1 << unix.CAP_NET_ADMIN)
 		script.Ambient(1 << unix.CAP_NET_ADMIN)
 	}
-	script.NoNewPrivileges()
+	if !pl.spec.Omit.Has(bootspec.Privileges) {
+		script.NoNewPrivileges()
+	}
 	script.ExecFD(moved[0], []string{"init"}, confine.AgentEnv)
 	return script
 }

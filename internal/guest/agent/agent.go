@@ -50,6 +50,9 @@ type Config struct {
 	Files bool
 	// MaxProcesses bounds running programs; 0 means DefaultMaxProcesses.
 	MaxProcesses int
+	// Outlive is how long a program lives on when nobody follows it any more.
+	// It is 0 but in tests of what finds that out; see bootspec.End.
+	Outlive time.Duration
 }
 
 // Serve answers the host on stream until that ends, then kills what it has

@@ -376,6 +376,13 @@ func (a *agent) await(c *wire.Call, p *proc) (Status, error) {
 	case <-c.Reseted():
 	case <-a.sess.Done():
 	}
+	if a.cfg.Outlive > 0 {
+		select {
+		case r := <-waited:
+			return r.status, r.err
+		case <-time.After(a.cfg.Outlive):
+		}
+	}
 	_ = p.child.Signal(int(unix.SIGKILL), true)
 	r := <-waited
 	return r.status, r.err

@@ -15,6 +15,7 @@ import (
 	"os"
 	"strconv"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -28,6 +29,10 @@ import (
 // Agent capabilities that stay after the boot: to change to the code's user,
 // for programs and for files, and to signal it.
 const agentCaps = 1<<unix.CAP_SETUID | 1<<unix.CAP_SETGID | 1<<unix.CAP_KILL
+
+// outlives is how long an agent that was told so, and each of its programs, live
+// on after the end of its stream.
+const outlives = 10 * time.Minute
 
 // Run boots from the given stream descriptor and serves it until it ends. The
 // returned error is for the agent's exit status only: the host learns of a
@@ -88,6 +93,10 @@ func RunStdio() error {
 // serve answers the host until the stream ends. The calling thread forks.
 func serve(stream io.ReadWriteCloser, spec *bootspec.Spec, launcher *launcher) (err error) {
 	ended := make(chan struct{})
+	var outlive time.Duration
+	if spec.Omit.Has(bootspec.End) {
+		outlive = outlives
+	}
 	go func() {
 		defer close(ended)
 		err = agent.Serve(stream, agent.Config{
@@ -98,10 +107,12 @@ func serve(stream io.ReadWriteCloser, spec *bootspec.Spec, launcher *launcher) (
 			FSUID:    spec.CodeUID,
 			FSGID:    spec.CodeGID,
 			Files:    true,
+			Outlive:  outlive,
 		})
 	}()
 	launcher.serve(ended)
-	if spec.Plain {
+	time.Sleep(outlive)
+	if launcher.ends() {
 		launcher.endAll()
 	}
 	return err
@@ -171,8 +182,13 @@ func enter(spec *bootspec.Spec) (*launcher, mount.Tree, error) {
 	if err != nil {
 		return nil, none, fmt.Errorf("launcher: %w", err)
 	}
-	if err := unix.Sethostname([]byte(spec.Hostname)); err != nil {
-		return nil, none, fmt.Errorf("hostname: %w", err)
+	if err := l.watchThreads(); err != nil {
+		return nil, none, fmt.Errorf("launcher: %w", err)
+	}
+	if spec.Hostname != "" {
+		if err := unix.Sethostname([]byte(spec.Hostname)); err != nil {
+			return nil, none, fmt.Errorf("hostname: %w", err)
+		}
 	}
 	if err := netns.RaiseLoopback(); err != nil {
 		return nil, none, fmt.Errorf("loopback: %w", err)
@@ -235,6 +251,9 @@ func settle(spec *bootspec.Spec) error {
 // to leave the agent's cgroup namespace. What CAP_SYS_ADMIN is good for beside
 // that, the agent's filter takes.
 func remaining(spec *bootspec.Spec) uint64 {
+	if spec.Omit.Has(bootspec.Privileges) && !spec.Contained {
+		return keptCaps(spec)
+	}
 	var caps uint64
 	if spec.AgentUID == 0 {
 		caps = agentCaps

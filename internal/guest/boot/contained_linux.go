@@ -22,10 +22,10 @@ import (
 // first process there, and reaps.
 func enterContained(spec *bootspec.Spec) (*launcher, mount.Tree, error) {
 	none := mount.FromFD(-1)
-	if os.Getpid() != 1 {
+	if os.Getpid() != 1 && !spec.Omit.Has(bootspec.Processes) {
 		return nil, none, errors.New("the guest agent is not the first process here")
 	}
-	if spec.AgentUID != 0 || spec.CodeUID == 0 || spec.CodeGID == 0 {
+	if spec.AgentUID != 0 || (spec.CodeUID == 0 || spec.CodeGID == 0) && !spec.Omit.Has(bootspec.Users) {
 		return nil, none, errors.New("agent and code need users of their own")
 	}
 	if spec.Hostname != "" {
@@ -49,6 +49,9 @@ func enterContained(spec *bootspec.Spec) (*launcher, mount.Tree, error) {
 	if err != nil {
 		return nil, none, fmt.Errorf("launcher: %w", err)
 	}
+	if err := l.watchThreads(); err != nil {
+		return nil, none, fmt.Errorf("launcher: %w", err)
+	}
 	if err := l.restrictContained(); err != nil {
 		return nil, none, err
 	}
@@ -66,8 +69,15 @@ func enterContained(spec *bootspec.Spec) (*launcher, mount.Tree, error) {
 // restrictContained gives the calling thread, and what it forks, what the
 // engine has not given.
 func (l *launcher) restrictContained() error {
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return os.NewSyscallError("no_new_privs", err)
+	if !l.spec.Omit.Has(bootspec.Privileges) {
+		if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+			return os.NewSyscallError("no_new_privs", err)
+		}
+	}
+	if !l.spec.Omit.Has(bootspec.Privileges) {
+		if err := dropBounding(); err != nil {
+			return err
+		}
 	}
 	l.victim = newVictim()
 	if l.spec.Insulate {

@@ -25,17 +25,18 @@ const fileCaps = 1<<unix.CAP_CHOWN | 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_DAC_
 //
 // openOwn is called with the path of a mount that shows this process's
 // descriptors and nothing above them; what it opens there stays usable.
-func EnterFiles(fd int, openOwn func(dir string) error) error {
+// It returns what else the server was told to leave out.
+func EnterFiles(fd int, openOwn func(dir string) error) (bootspec.Omission, error) {
 	spec, err := read(fdReader(fd))
 	if err != nil {
-		return err
+		return 0, err
 	}
 	scratch, err := enterFiles(spec, openOwn)
 	if err != nil {
-		return errors.Join(err, reply(fd, err.Error(), -1))
+		return 0, errors.Join(err, reply(fd, err.Error(), -1))
 	}
 	defer scratch.Close()
-	return reply(fd, "ok", scratch.FD())
+	return spec.Omit, reply(fd, "ok", scratch.FD())
 }
 
 func enterFiles(spec *bootspec.Spec, openOwn func(dir string) error) (mount.Tree, error) {
@@ -80,6 +81,10 @@ func buildFiles(spec *bootspec.Spec, image int, openOwn func(dir string) error) 
 		return none, fmt.Errorf("own descriptors: %w", err)
 	}
 	defer own.Close()
+	proc, err := foundProc(spec)
+	if err != nil {
+		return none, err
+	}
 	t, binds, err := stageTree(spec, image)
 	if err != nil {
 		return none, err
@@ -94,6 +99,12 @@ func buildFiles(spec *bootspec.Spec, image int, openOwn func(dir string) error) 
 	if err := t.showKernelFolders(own, openOwn); err != nil {
 		return none, err
 	}
+	if proc.FD() >= 0 {
+		defer proc.Close()
+		if err := proc.Attach(t.root.FD(), "proc"); err != nil {
+			return none, err
+		}
+	}
 	return t.scratch, t.pivot()
 }
 
@@ -101,7 +112,7 @@ func buildFiles(spec *bootspec.Spec, image int, openOwn func(dir string) error) 
 // it makes up, and lends one of them for a look at the descriptors.
 func (t *tree) showKernelFolders(own mount.Tree, openOwn func(dir string) error) error {
 	for _, dir := range []string{"proc", "sys"} {
-		if err := unix.Mkdirat(t.root.FD(), dir, 0o755); err != nil {
+		if err := unix.Mkdirat(t.root.FD(), dir, 0o755); err != nil && err != unix.EEXIST {
 			return &os.PathError{Op: "mkdir", Path: dir, Err: err}
 		}
 	}

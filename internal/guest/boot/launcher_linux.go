@@ -36,7 +36,8 @@ type launcher struct {
 	victim *victim
 	users  int // the user namespace of the programs; 0 is the agent's
 
-	threads *os.File // /proc/self/task, of the weaker rung alone
+	// threads is /proc/self/task, where no namespace holds the programs; see ends.
+	threads *os.File
 }
 
 // newLauncher makes the calling thread, which is its caller's for good, the one
@@ -74,12 +75,14 @@ func (l *launcher) serve(ended <-chan struct{}) {
 
 // restrict gives the thread all that its children shall have.
 func (l *launcher) restrict(init forkexec.Child) error {
-	if err := unix.Setns(init.PIDFD, unix.CLONE_NEWPID); err != nil {
-		return os.NewSyscallError("setns pid", err)
+	if !l.spec.Omit.Has(bootspec.Processes) {
+		if err := unix.Setns(init.PIDFD, unix.CLONE_NEWPID); err != nil {
+			return os.NewSyscallError("setns pid", err)
+		}
 	}
-	for c := uintptr(0); c <= unix.CAP_LAST_CAP; c++ {
-		if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); err != nil && err != unix.EINVAL {
-			return os.NewSyscallError("drop bounding set", err)
+	if !l.spec.Omit.Has(bootspec.Privileges) {
+		if err := dropBounding(); err != nil {
+			return err
 		}
 	}
 	if l.spec.Landlock >= 0 {
@@ -91,6 +94,15 @@ func (l *launcher) restrict(init forkexec.Child) error {
 		return err
 	}
 	return dieWithParent(l.spec)
+}
+
+func dropBounding() error {
+	for c := uintptr(0); c <= unix.CAP_LAST_CAP; c++ {
+		if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); err != nil && err != unix.EINVAL {
+			return os.NewSyscallError("drop bounding set", err)
+		}
+	}
+	return nil
 }
 
 // dieWithParent has the kernel kill the agent when its supervisor dies. It was
@@ -200,19 +212,16 @@ func (l *launcher) Launch(p agent.Program) (agent.Child, error) {
 	switch {
 	case l.users > 0:
 		s.EnterUsers(l.users)
-		s.DropBounding()
-		s.User(l.spec.InsideUID, l.spec.InsideGID)
+		l.become(s, l.spec.InsideUID, l.spec.InsideGID)
 	case l.spec.AgentUID == 0:
-		s.User(l.spec.CodeUID, l.spec.CodeGID)
+		l.become(s, l.spec.CodeUID, l.spec.CodeGID)
 	}
-	s.ClearAmbient()
-	s.Capabilities(0)
-	s.NoNewPrivileges()
+	l.giveUp(s)
 	s.Chdir(p.Dir)
 	if !l.spec.Plain && !(l.spec.Contained && l.filter == nil) {
 		s.Seccomp(l.filter)
 	}
-	if l.spec.Plain {
+	if l.ends() {
 		// For an agent that is killed; one whose host goes ends all itself.
 		s.ParentDeathSignal(unix.SIGKILL)
 	}
@@ -240,10 +249,37 @@ func (l *launcher) Launch(p agent.Program) (agent.Child, error) {
 	return started, nil
 }
 
+// become makes a program the code's user, in a user namespace of its own without
+// a capability that it could get back.
+func (l *launcher) become(s *forkexec.Script, uid, gid uint32) {
+	switch {
+	case l.spec.Omit.Has(bootspec.Privileges):
+		s.KeepCapabilities()
+	case l.users > 0:
+		s.DropBounding()
+	}
+	s.User(uid, gid)
+}
+
+// giveUp has a program give up every right that the launcher has.
+func (l *launcher) giveUp(s *forkexec.Script) {
+	if l.spec.Omit.Has(bootspec.Privileges) {
+		s.Capabilities(keptCaps(l.spec))
+		s.Ambient(keptCaps(l.spec))
+		return
+	}
+	s.ClearAmbient()
+	s.Capabilities(0)
+	s.NoNewPrivileges()
+}
+
 // KillAll ends every program. See [agent.Killer]. One kill reaches all that
 // there are; it is repeated until the last of them has been reaped.
 func (l *launcher) KillAll() error {
-	if l.reaper != nil {
+	switch {
+	case l.ends():
+		return l.killOwn()
+	case l.reaper != nil:
 		return killAllContained()
 	}
 	for range killRounds {

@@ -36,6 +36,11 @@ func enterPlain(spec *bootspec.Spec) (*launcher, mount.Tree, error) {
 			return nil, none, os.NewSyscallError("chdir", err)
 		}
 	}
+	if spec.Omit.Has(bootspec.Privileges) {
+		if err := allThreadsKeepCaps(); err != nil {
+			return nil, none, err
+		}
+	}
 	if os.Geteuid() == 0 {
 		if err := dropTo(int(spec.CodeUID), int(spec.CodeGID)); err != nil {
 			return nil, none, fmt.Errorf("user: %w", err)

@@ -12,6 +12,10 @@ import (
 	"tranca/internal/guest/bootspec"
 )
 
+// givenCaps are what an engine is asked to give the agent: its own, and the right
+// to empty the bounding set, which goes with the others.
+const givenCaps = agentCaps | 1<<unix.CAP_SETPCAP
+
 // auditRights looks at what somebody else has left this process of rights.
 func auditRights(spec *bootspec.Spec) error {
 	text, err := os.ReadFile("/proc/self/status")
@@ -24,8 +28,8 @@ func auditRights(spec *bootspec.Spec) error {
 		if !ok || err != nil {
 			return fmt.Errorf("%s is %q in /proc/self/status", name, set)
 		}
-		if caps&^agentCaps != 0 {
-			return fmt.Errorf("%s holds capabilities that nobody asked for: %#x", name, caps&^agentCaps)
+		if caps&^givenCaps != 0 {
+			return fmt.Errorf("%s holds capabilities that nobody asked for: %#x", name, caps&^givenCaps)
 		}
 	}
 	if spec.Filtered && !filtered() {

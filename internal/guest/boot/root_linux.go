@@ -37,7 +37,7 @@ var masked = []struct {
 	{"sched_debug", false}, {"latency_stats", false}, {"interrupts", false},
 	{"sysrq-trigger", false}, {"kallsyms", false}, {"kpagecount", false},
 	{"kpageflags", false}, {"kpagecgroup", false}, {"vmallocinfo", false},
-	{"slabinfo", false}, {"kmsg", false}, {"cmdline", false}, {"acpi", true}, {"scsi", true}, {"asound", true},
+	{"slabinfo", false}, {"kmsg", false}, {"iomem", false}, {"ioports", false}, {"cmdline", false}, {"acpi", true}, {"scsi", true}, {"asound", true},
 }
 
 // tree is the root under construction.
@@ -61,12 +61,16 @@ func buildRoot(spec *bootspec.Spec, image int) (mount.Tree, forkexec.Child, erro
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return none, init, os.NewSyscallError("make mounts private", err)
 	}
+	proc, err := foundProc(spec)
+	if err != nil {
+		return none, init, err
+	}
 	t, binds, err := stageTree(spec, image)
 	if err != nil {
 		return none, init, err
 	}
 	defer t.root.Close()
-	held, err := t.startInit()
+	held, err := t.startInit(proc)
 	if err != nil {
 		return none, init, err
 	}
@@ -120,9 +124,12 @@ func (t *tree) placeAll(binds []mount.Tree) error {
 	return nil
 }
 
-func bindAttrs(b *bootspec.Bind) uint64 {
-	attrs := uint64(mount.NoSUID)
-	if !b.Device {
+func (t *tree) bindAttrs(b *bootspec.Bind) uint64 {
+	var attrs uint64
+	if !t.spec.Omit.Has(bootspec.Privileges) {
+		attrs |= mount.NoSUID
+	}
+	if !b.Device && !t.spec.Omit.Has(bootspec.Devices) {
 		attrs |= mount.NoDev
 	}
 	if !b.Writable && !b.Device {
@@ -147,7 +154,7 @@ func (t *tree) place(b *bootspec.Bind, m mount.Tree) error {
 		m.Close()
 		m = over
 	}
-	if err := m.Set(bindAttrs(b)); err != nil {
+	if err := m.Set(t.bindAttrs(b)); err != nil {
 		return err
 	}
 	if err := t.makeTarget(b.Target, b.File); err != nil {
@@ -389,9 +396,15 @@ func (t *tree) showTerminals() error {
 // startInit forks the init of the code's pid namespace, and returns what waits
 // for it. It mounts /proc, for a /proc shows the namespace of who mounts it, and
 // then only waits; the kernel reaps the orphans that it inherits.
-func (t *tree) startInit() (held func() (forkexec.Child, error), err error) {
+//
+// Where the agent's own /proc is given, that is shown, and there is no init.
+func (t *tree) startInit(own mount.Tree) (held func() (forkexec.Child, error), err error) {
 	if err := unix.Mkdirat(t.root.FD(), "proc", 0o755); err != nil {
 		return nil, &os.PathError{Op: "mkdir", Path: "proc", Err: err}
+	}
+	if own.FD() >= 0 {
+		defer own.Close()
+		return func() (forkexec.Child, error) { return forkexec.Child{}, nil }, own.Attach(t.root.FD(), "proc")
 	}
 	s := forkexec.New(unix.CLONE_NEWPID).WithPIDFD()
 	s.ReapOrphans()

@@ -46,6 +46,16 @@ func allThreadsBounding() error {
 	return nil
 }
 
+// allThreadsKeepCaps has every thread keep its permitted set when it becomes
+// another user.
+func allThreadsKeepCaps() error {
+	_, _, e := syscall.AllThreadsSyscall6(unix.SYS_PRCTL, unix.PR_SET_KEEPCAPS, 1, 0, 0, 0, 0)
+	if e != 0 {
+		return os.NewSyscallError("keep capabilities", e)
+	}
+	return nil
+}
+
 // allThreadsFS changes the user and group for file work of every thread. It
 // takes the capabilities over files along, which are set anew afterwards.
 func allThreadsFS(uid, gid uint32) error {

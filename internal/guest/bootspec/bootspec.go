@@ -92,6 +92,8 @@ type Spec struct {
 	Env      []string
 	Path     string
 	Workdir  string
+	// Omit is what the agent leaves out; see [Omission].
+	Omit Omission
 }
 
 // Bind makes a host path visible.
@@ -244,6 +246,7 @@ func (s *Spec) Marshal() []byte {
 	e.flag(25, s.Contained)
 	e.num(23, uint64(s.DeathSignal))
 	e.num(40, s.GuestProcesses)
+	e.num(43, uint64(s.Omit))
 	s.marshalContained(e)
 	return e.b
 }
@@ -403,6 +406,8 @@ func (s *Spec) more(field int, v uint64, data []byte) error {
 		s.Image = string(data)
 	case 42:
 		s.Folders = append(s.Folders, string(data))
+	case 43:
+		s.Omit = Omission(v)
 	default:
 		return s.contained(field, v, data)
 	}

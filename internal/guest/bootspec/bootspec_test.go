@@ -21,6 +21,7 @@ func full() *Spec {
 		TaskFDs: []int{4, 5}, ReopenTasks: true, CodeCgroupFD: 6, CodeCgroup: "/sys",
 		Filter: []byte{1, 2, 3}, AgentFilter: []byte{4}, Landlock: 4,
 		Rlimits: []Rlimit{{7, 1, 1<<64 - 1}}, Env: []string{"A=", "B=\xff"}, Path: "/bin", Workdir: "/work",
+		Omit: Privileges | End,
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"tranca/internal/guest/bootspec"
 )
 
 // The first arguments by which the second binary is told what to be.
@@ -38,8 +40,15 @@ const (
 )
 
 // Mounts are the parts of the tree that have a connection of their own: the
-// root, and what the Sentry would else cover with something unbounded.
-func Mounts() []string { return []string{"/", "/tmp", "/dev/shm"} }
+// root, and what the Sentry would else cover with something unbounded, or, where
+// it is told to leave that out, with something of its own.
+func Mounts(omit bootspec.Omission) []string {
+	all := []string{"/", "/tmp"}
+	if omit.Has(bootspec.Processes) {
+		all = append(all, "/proc")
+	}
+	return append(all, "/dev/shm")
+}
 
 // MaxSize bounds an encoded Spec.
 const MaxSize = 1 << 16
@@ -62,6 +71,8 @@ type Spec struct {
 	Shared bool
 	// AgentEnv is the guest agent's environment.
 	AgentEnv []string
+	// Omit is what the Sentry leaves out; see [bootspec.Omission].
+	Omit bootspec.Omission
 	// Debug has the Sentry write a log to its standard error.
 	Debug bool
 }

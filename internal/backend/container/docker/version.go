@@ -131,6 +131,8 @@ type Info struct {
 	SecurityOptions []string
 	DefaultRuntime  string
 	Runtimes        map[string]Runtime
+	// DockerRootDir is where the engine keeps its data.
+	DockerRootDir string
 	// Rootless is Podman's word; Docker says it among SecurityOptions.
 	Rootless bool
 }
