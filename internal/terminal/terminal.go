@@ -37,3 +37,15 @@ func Unicode(getenv func(string) string) bool {
 	}
 	return false
 }
+
+// Width returns how many columns the terminal v has, or other where v is none or
+// does not say.
+func Width(v any, other int) int {
+	if !Is(v) {
+		return other
+	}
+	if wide, _, err := term.GetSize(int(v.(*os.File).Fd())); err == nil && wide > 0 {
+		return wide
+	}
+	return other
+}

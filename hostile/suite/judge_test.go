@@ -1,0 +1,141 @@
+package suite
+
+import (
+	"strings"
+	"testing"
+
+	"tranca"
+	"tranca/hostile"
+	"tranca/hostile/attempt"
+	"tranca/hostile/report"
+	"tranca/hostile/world"
+)
+
+// probe is one with a step that must not succeed, and a twin that must.
+func probe(change func(*hostile.Probe)) *hostile.Probe {
+	p := &hostile.Probe{
+		ID: "net-01-tcp", Guarantee: tranca.ItemNetwork, Rows: []string{"NET-01"},
+		Attempt: []attempt.Step{{Do: "connect"}}, Twin: []attempt.Step{{Do: "echo"}},
+	}
+	if change != nil {
+		change(p)
+	}
+	return p
+}
+
+// did is an observation of a program that came to its end, with outcomes for
+// its steps: "" is success.
+func did(names []string, errnos []string, change func(*Observation)) *Observation {
+	o := &Observation{}
+	o.Attempt.Exit = tranca.Exit{Reason: tranca.EndExited}
+	o.Attempt.Done = true
+	for i, name := range names {
+		o.Attempt.Lines = append(o.Attempt.Lines, attempt.Line{Step: i, As: name, OK: errnos[i] == "", Errno: errnos[i]})
+	}
+	if change != nil {
+		change(o)
+	}
+	return o
+}
+
+func connects(errno string, change func(*Observation)) *Observation {
+	return did([]string{"connect"}, []string{errno}, change)
+}
+
+func echoes(errno string) *Observation { return did([]string{"echo"}, []string{errno}, nil) }
+
+func reached(o *Observation) {
+	o.Findings = append(o.Findings, world.Finding{Oracle: "reached", Text: "listener tcp4"})
+}
+
+func TestJudge(t *testing.T) {
+	process := report.Column{Name: "process", Kind: report.ColumnBackend, Level: tranca.LevelProcess, Guarantees: []tranca.Guarantee{{Item: tranca.ItemNetwork, Held: true}}}
+	gvisor := report.Column{Name: "gvisor", Kind: report.ColumnBackend, Level: tranca.LevelGVisor, Guarantees: process.Guarantees}
+	kernel := func(p *hostile.Probe) { p.Kernel = true }
+	memory := func(p *hostile.Probe) { p.Limit = "memory" }
+	for _, c := range []struct {
+		name                 string
+		probe                *hostile.Probe
+		column               report.Column
+		twin, control, tried *Observation
+		want                 report.Verdict
+		why                  string
+	}{
+		{"denied, with everything that makes it mean something", probe(nil), process, echoes(""), connects("", reached), connects("ENETUNREACH", nil), report.Contained, "denied"},
+		{"the step succeeded", probe(nil), process, echoes(""), connects("", nil), connects("", nil), report.Escaped, "connect succeeded"},
+		{"the program says no and the host saw it", probe(nil), process, echoes(""), connects("", nil), connects("EPERM", reached), report.Escaped, "reached"},
+		{"nobody gets it", probe(nil), process, echoes(""), connects("EPERM", nil), connects("EPERM", nil), report.Unknown, "bare code did not get it"},
+		{"nobody gets it, for a reason that was given", probe(func(p *hostile.Probe) { p.Needs = []string{"host: no such device"} }), process, echoes(""), connects("EPERM", nil), connects("EPERM", nil), report.NotApplicable, "no such device"},
+		{"the twin fails", probe(nil), process, echoes("EPERM"), connects("", nil), connects("EPERM", nil), report.Unknown, "twin"},
+		{"the twin was refused", probe(nil), process, &Observation{Refused: "no"}, connects("", nil), connects("EPERM", nil), report.NotApplicable, "refused"},
+		{"no control could be made", probe(nil), process, echoes(""), &Observation{Broken: "no namespaces"}, connects("EPERM", nil), report.Unknown, "no namespaces"},
+		{"the backend broke", probe(nil), process, echoes(""), connects("", nil), &Observation{Broken: "gone"}, report.Unknown, "gone"},
+		{"refused", probe(nil), process, echoes(""), connects("", nil), &Observation{Refused: "policy"}, report.NotApplicable, "policy"},
+		{"refused, and it ran", probe(nil), process, echoes(""), connects("", nil), &Observation{Refused: "policy", Findings: []world.Finding{{Oracle: "reached"}}}, report.Escaped, "refused, and yet"},
+		{"the backend is no more", probe(nil), process, echoes(""), connects("", nil), &Observation{Broken: "unavailable"}, report.Unknown, "unavailable"},
+		{"it hung", probe(nil), process, echoes(""), connects("", nil), connects("EPERM", func(o *Observation) { o.Trouble = []string{"it hung"} }), report.Failed, "hung"},
+		{"it broke off", probe(nil), process, echoes(""), connects("", nil), connects("EPERM", func(o *Observation) { o.Attempt.Done = false; o.Attempt.Exit.Code = 2 }), report.Failed, "exit 2"},
+		{"a kernel of its own answers", probe(kernel), gvisor, echoes(""), connects("", nil), connects("", nil), report.NotApplicable, "its own kernel"},
+		{"a kernel of its own, and the host saw it", probe(kernel), gvisor, echoes(""), connects("", nil), connects("", reached), report.Escaped, "reached"},
+		{"limited and told", probe(memory), process, echoes(""), connects("", nil), connects("ENOMEM", func(o *Observation) { o.Attempt.Exit.Reason = tranca.EndMemory }), report.Limited, "limit:memory"},
+		{"limited and not told", probe(memory), process, echoes(""), connects("", nil), connects("ENOMEM", func(o *Observation) { o.Attempt.Exit.Reason = tranca.EndSignaled }), report.Failed, "the limit memory stopped it"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cell := Judge(c.probe, &c.column, c.twin, c.control, c.tried)
+			if cell.Verdict != c.want || !strings.Contains(cell.Why, c.why) {
+				t.Errorf("%s: %s; want %s: %s", cell.Verdict, cell.Why, c.want, c.why)
+			}
+			if !cell.Promised {
+				t.Error("the column promises it, and the cell says that it doesn't")
+			}
+		})
+	}
+}
+
+// TestSecretsOfTheHostAreNoEvidence shows that what a program read is not
+// repeated in a report: where a boundary does not hold, it is the host's own.
+func TestSecretsOfTheHostAreNoEvidence(t *testing.T) {
+	const secret = "API_KEY=hunter2"
+	for _, do := range []string{"read", "find", "env", "list", "run", "shm"} {
+		p := probe(func(p *hostile.Probe) { p.Attempt = []attempt.Step{{Do: do}} })
+		o := did([]string{do}, []string{""}, func(o *Observation) { o.Attempt.Lines[0].Value = secret })
+		cell := Judge(p, &report.Column{Name: "none", Kind: report.ColumnControl}, o, nil, o)
+		if text := cell.Why + strings.Join(cell.Evidence, " "); strings.Contains(text, "hunter2") {
+			t.Errorf("%s: %s", do, text)
+		}
+	}
+}
+
+func TestLinesOfChildrenAreNotTheStep(t *testing.T) {
+	steps := []attempt.Step{{Do: "spawn", Setup: true}, {Do: "connect"}}
+	out := "noise\n" + attempt.Prefix + `{"step":0,"as":"connect","ok":true}` + "\n" +
+		attempt.Prefix + `{"step":1,"as":"connect","errno":"EPERM"}` + "\n" + attempt.Prefix + "{broken\n" +
+		attempt.Prefix + `{"step":-1}` + "\n"
+	lines, done := readLines([]byte(out))
+	if len(lines) != 2 || !done {
+		t.Fatalf("%v, done %v", lines, done)
+	}
+	if found := got(steps, lines); len(found) != 0 {
+		t.Errorf("%q escaped", found)
+	}
+}
+
+func FuzzLines(f *testing.F) {
+	f.Add([]byte(attempt.Prefix + `{"step":0,"ok":true}` + "\n"))
+	f.Fuzz(func(t *testing.T, out []byte) {
+		lines, _ := readLines(out)
+		if len(lines) > maxLines {
+			t.Error("too many")
+		}
+	})
+}
+
+// TestWhatIsNotThereRefusesNothing: a backend that dies in mid-suite leaves cells
+// that are unknown, not ones to which nothing applies.
+func TestWhatIsNotThereRefusesNothing(t *testing.T) {
+	gone := &tranca.RefusalError{Backend: "container", Unavailable: true, Problems: []tranca.Problem{{Item: tranca.ItemIsolation}}}
+	asked := &tranca.RefusalError{Backend: "container", Problems: []tranca.Problem{{Item: tranca.ItemMounts}}}
+	if refused(gone) || !refused(asked) {
+		t.Errorf("gone: %v, asked too much: %v", refused(gone), refused(asked))
+	}
+}

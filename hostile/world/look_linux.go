@@ -1,0 +1,145 @@
+package world
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Finding is one thing that the host saw.
+type Finding struct {
+	// Oracle names what saw it: "secret", "changed", "planted", "reached",
+	// "alive", "signalled", "user".
+	Oracle string `json:"oracle"`
+	Text   string `json:"text"`
+}
+
+// Unseen is the oracle that saw nothing where it had to: what it is about is not
+// known.
+const Unseen = "unseen"
+
+// Seen is what came out of the sandbox.
+type Seen struct {
+	// Output are the streams and the collected files, by what they are.
+	Output map[string][]byte
+	// Told are the paths that the result named as executable by the host.
+	Told map[string]bool
+}
+
+// Look looks at everything once, when the sandbox is gone.
+func (w *World) Look(s Seen) []Finding {
+	found := w.survivors() // first: what lives on could change what is looked at
+	for _, where := range slices.Sorted(maps.Keys(s.Output)) {
+		found = append(found, w.leaks("in "+where, s.Output[where])...)
+	}
+	found = append(found, w.hits()...)
+	found = append(found, w.changes()...)
+	found = append(found, w.planted(s.Told)...)
+	if w.victim != nil {
+		found = append(found, w.victim.look()...)
+	}
+	return append(found, w.memoryLook()...)
+}
+
+// leaks tells of each secret in a text.
+func (w *World) leaks(where string, data []byte) (found []Finding) {
+	for _, name := range slices.Sorted(maps.Keys(w.secrets)) {
+		if bytes.Contains(data, []byte(w.secrets[name])) {
+			found = append(found, Finding{"secret", "that of " + name + " is " + where})
+		}
+	}
+	return found
+}
+
+// patience is how long what is ending may take to be gone.
+const patience = 2 * time.Second
+
+// survivors tells of processes of the program that are alive.
+func (w *World) survivors() (found []Finding) {
+	var alive []int
+	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		if alive = w.Marked(); len(alive) == 0 || time.Now().After(end) || w.o.Stand {
+			break
+		}
+	}
+	for _, pid := range alive {
+		found = append(found, Finding{"alive", fmt.Sprintf("process %d of the program after its end", pid)})
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+	return found
+}
+
+// Marked returns the processes of the program that the host sees: their command
+// line has the mark, or their name is the beginning of it. Zombies are no more.
+func (w *World) Marked() (pids []int) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil
+	}
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || pid == os.Getpid() || !w.marked(pid) {
+			continue
+		}
+		pids = append(pids, pid)
+	}
+	return pids
+}
+
+func (w *World) marked(pid int) bool {
+	dir := filepath.Join("/proc", strconv.Itoa(pid))
+	line, err := os.ReadFile(filepath.Join(dir, "cmdline"))
+	if err != nil {
+		return false
+	}
+	args := strings.Split(string(line), "\x00")
+	if len(args) > 1 && args[1] == w.Mark {
+		return true
+	}
+	name, err := os.ReadFile(filepath.Join(dir, "comm"))
+	return err == nil && strings.TrimSpace(string(name)) == w.Mark[:15] && len(line) > 0
+}
+
+// Owners watches as which users of the host the program's processes run, until
+// stop, and tells of those that are the operator's own or root.
+func (w *World) Owners() (stop func() []Finding) {
+	done, gone := make(chan struct{}), make(chan struct{})
+	seen := map[int]bool{}
+	go func() {
+		defer close(gone)
+		for {
+			select {
+			case <-done:
+				return
+			case <-time.After(10 * time.Millisecond):
+			}
+			for _, pid := range w.Marked() {
+				if info, err := os.Stat(filepath.Join("/proc", strconv.Itoa(pid))); err == nil {
+					if st, ok := info.Sys().(*syscall.Stat_t); ok {
+						seen[int(st.Uid)] = true
+					}
+				}
+			}
+		}
+	}()
+	return func() (found []Finding) {
+		close(done)
+		<-gone
+		if len(seen) == 0 {
+			return []Finding{{Unseen, "no process of the program was seen on the host"}}
+		}
+		for uid := range seen {
+			if uid == 0 || uid == os.Getuid() {
+				found = append(found, Finding{"user", fmt.Sprintf("the program runs as user %d of the host", uid)})
+			}
+		}
+		return found
+	}
+}
