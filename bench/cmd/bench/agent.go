@@ -12,7 +12,7 @@ import (
 	"syscall"
 
 	"tranca"
-	"tranca/bench/sample"
+	"tranca/internal/bench/sample"
 	"tranca/internal/guest/host"
 	"tranca/internal/machine"
 )

@@ -6,15 +6,17 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
-	"tranca/bench/sample"
+	"tranca/internal/bench/measure"
+	"tranca/internal/bench/sample"
 )
 
 type options struct {
-	rounds, warm, callers, idle, finished int
-	seed                                  uint64
-	tranca, waive, json, only             string
-	engine, image                         string
+	rounds, warm, idle, finished int
+	seed                         uint64
+	tranca, waive, json, only    string
+	engine, image, result        string
 }
 
 // The program that every row runs, and its only right answer.
@@ -25,16 +27,13 @@ const (
 )
 
 func (o *options) run(ctx context.Context) error {
-	rep := &report{Host: hostFacts(), Times: map[string]sample.Series{}}
+	rep := &report{Host: measure.Host(python), Time: time.Now().UTC().Truncate(time.Second), Times: map[string]sample.Series{}}
 	parts := []struct {
 		name    string
 		measure func(context.Context, *report) error
 	}{
+		{"targets", o.targets},
 		{"starts", o.starts},
-		{"throughput", o.throughput},
-		{"idle", o.idleMemory},
-		{"gvisor", o.gvisor},
-		{"container", o.containers},
 		{"image", o.images},
 		{"stream", o.stream},
 		{"agent", o.agent},
@@ -58,8 +57,8 @@ func (o *options) run(ctx context.Context) error {
 		return fmt.Errorf("-only %s: there are no such parts: %q", o.only, only)
 	}
 	h := rep.Host
-	fmt.Printf("Linux %s, %d CPUs (%s), %s of memory, user id %d, %s\n\n",
-		h.Kernel, h.CPUs, h.CPU, h.Memory, h.UserID, h.Time.Format("2006-01-02"))
+	fmt.Printf("Linux %s, %d CPUs (%s), %d MiB of memory, user id %d, %s\n\n",
+		h.Kernel, h.CPUs, h.CPU, h.Memory>>20, h.UserID, rep.Time.Format("2006-01-02"))
 	if err := printRows(os.Stdout, rep.Rows); err != nil {
 		return err
 	}

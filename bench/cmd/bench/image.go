@@ -8,8 +8,8 @@ import (
 	"os/exec"
 
 	"tranca"
-	"tranca/bench/sample"
 	"tranca/internal/backend/process"
+	"tranca/internal/bench/sample"
 	"tranca/internal/engine"
 	"tranca/internal/image"
 )
@@ -19,6 +19,8 @@ const (
 	hostTree    = "host's tree: engine, cold"
 	cachedImage = "cached image: engine, cold"
 )
+
+var errNoEngine = errors.New("-engine and -image name a Docker Engine and an image in it: make bench starts its own, as root")
 
 // mostOfImage bounds in milliseconds what an image that is in the store adds to
 // a sandbox.

@@ -1,6 +1,7 @@
-// Bench measures what issue and documents promise of speed and size, side by
-// side with bare Python and bubblewrap in one run: only ratios within one run
-// count. It prints a table and, with -json, all figures with the host's facts.
+// Bench measures what developers promise of speed and size beyond what `tranca
+// bench` shows everybody: the server, streams, the guest agent, images. It also
+// holds a result of `tranca bench` against the targets. Only ratios within one
+// run count. It prints a table and, with -json, all figures with the host's facts.
 //
 // Every row is measured or ends the program with an error: a row that is
 // missing would look like one that is met.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -38,16 +39,13 @@ func (o *options) backend(context.Context) (tranca.Backend, tranca.Policy, error
 	return b, o.policy(), err
 }
 
-// open makes an engine. ahead is how many sandboxes it keeps booted.
-func (o *options) open(ctx context.Context, ahead int) (*subject, error) {
+// openPool makes an engine that keeps one sandbox booted.
+func (o *options) openPool(ctx context.Context) (*subject, error) {
 	b, p, err := o.backend(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if ahead == 0 {
-		return over(ctx, b, p)
-	}
-	ready := pool.New(b, ahead)
+	ready := pool.New(b, 1)
 	s, err := over(ctx, ready, p)
 	if err != nil {
 		return nil, err
@@ -99,3 +97,6 @@ func (s *subject) waitReady(ctx context.Context) error {
 	}
 	return nil
 }
+
+// benchID makes the name of a sandbox: 'i' and 20 characters.
+func benchID(n int) tranca.ID { return tranca.ID(fmt.Sprintf("ibench%015d", n)) }

@@ -5,12 +5,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime"
-	"strings"
 	"text/tabwriter"
 	"time"
 
-	"tranca/bench/sample"
+	"tranca/internal/bench"
+	"tranca/internal/bench/sample"
 )
 
 // row is one line of the table: a measured figure and what it is held against.
@@ -59,53 +58,10 @@ func printRows(w io.Writer, rows []row) error {
 	return tw.Flush()
 }
 
-// facts are what figures mean nothing without.
-type facts struct {
-	Time   time.Time `json:"time"`
-	Kernel string    `json:"kernel"`
-	CPU    string    `json:"cpu"`
-	CPUs   int       `json:"cpus"`
-	Memory string    `json:"memory"`
-	Go     string    `json:"go"`
-	UserID int       `json:"user_id"`
-	Load   string    `json:"load"`
-}
-
-func hostFacts() facts {
-	return facts{
-		Time: time.Now().UTC().Truncate(time.Second), Kernel: firstLine("/proc/sys/kernel/osrelease"),
-		CPU: field("/proc/cpuinfo", "model name"), CPUs: runtime.NumCPU(),
-		Memory: field("/proc/meminfo", "MemTotal"), Go: runtime.Version(),
-		UserID: os.Geteuid(), Load: firstLine("/proc/loadavg"),
-	}
-}
-
-func firstLine(path string) string {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return "unknown: " + err.Error()
-	}
-	line, _, _ := strings.Cut(string(text), "\n")
-	return line
-}
-
-// field returns the value of the first line "name : value".
-func field(path, name string) string {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return "unknown: " + err.Error()
-	}
-	for line := range strings.Lines(string(text)) {
-		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == name {
-			return strings.TrimSpace(value)
-		}
-	}
-	return "unknown"
-}
-
 // report is what -json writes.
 type report struct {
-	Host  facts                    `json:"host"`
+	Time  time.Time                `json:"time"`
+	Host  bench.Host               `json:"host"`
 	Rows  []row                    `json:"rows"`
 	Times map[string]sample.Series `json:"times_ns"`
 }

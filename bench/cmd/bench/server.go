@@ -14,10 +14,10 @@ import (
 	"time"
 
 	"tranca"
-	"tranca/bench/hoststate"
-	"tranca/bench/sample"
 	"tranca/bench/served"
 	"tranca/client"
+	"tranca/internal/bench/sample"
+	"tranca/internal/hoststate"
 )
 
 // serving is a server in a process of its own, and a client of it.
@@ -342,4 +342,23 @@ func fetch(ctx context.Context, c *http.Client) error {
 		err = fmt.Errorf("%d bytes came, want %d", n, streamBytes)
 	}
 	return err
+}
+
+// together calls do from several goroutines, each times over, and returns how
+// long it took until the last was through.
+func together(ctx context.Context, callers, each int, do func(context.Context) error) (time.Duration, error) {
+	var wg sync.WaitGroup
+	errs := make([]error, callers)
+	start := time.Now()
+	for i := range callers {
+		wg.Go(func() {
+			for range each {
+				if errs[i] = do(ctx); errs[i] != nil {
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return time.Since(start), errors.Join(errs...)
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"tranca"
-	"tranca/bench/sample"
+	"tranca/internal/bench/sample"
 )
 
 const streamBytes = 1 << 30

@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"tranca/bench/hoststate"
 	"tranca/internal/backend/container"
+	"tranca/internal/hoststate"
 )
 
 // The lines by which the supervisor tells its parent how far it is.

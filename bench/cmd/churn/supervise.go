@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"tranca"
-	"tranca/bench/hoststate"
+	"tranca/internal/hoststate"
 )
 
 // superviseSelf is the supervisor: it runs its share and says each start and

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"tranca"
-	"tranca/bench/hoststate"
 	"tranca/bench/served"
 	"tranca/client"
+	"tranca/internal/hoststate"
 )
 
 // server is `tranca serve`, as its operator sees it from outside.

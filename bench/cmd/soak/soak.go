@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"tranca/bench/hoststate"
+	"tranca/internal/hoststate"
 )
 
 type options struct {

@@ -93,35 +93,6 @@ func parseStat(text string) (stat, bool) {
 	return stat{text[open : end+1], fields[0], fields[1], fields[19]}, true
 }
 
-// Descendants returns the processes below this one, their own included.
-func Descendants() ([]int, error) {
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		return nil, err
-	}
-	children := map[int][]int{}
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil {
-			continue
-		}
-		s, ok := readStat(pid)
-		if !ok {
-			continue
-		}
-		ppid, err := strconv.Atoi(s.ppid)
-		if err == nil {
-			children[ppid] = append(children[ppid], pid)
-		}
-	}
-	var all []int
-	for next := []int{os.Getpid()}; len(next) > 0; next = next[1:] {
-		all = append(all, children[next[0]]...)
-		next = append(next, children[next[0]]...)
-	}
-	return all, nil
-}
-
 // PrivateDirty returns the bytes of memory that one process alone has written.
 func PrivateDirty(pid int) (int64, error) {
 	name := fmt.Sprintf("/proc/%d/smaps_rollup", pid)

@@ -43,12 +43,12 @@ func Interleave(ctx context.Context, subjects []Subject, warm, rounds int, seed 
 	return taken, nil
 }
 
-// settle is waited before each sample: what a subject still does after its
+// Settle is waited before each sample: what a subject still does after its
 // answer, such as making something ahead, is not for the next one to pay.
-const settle = 20 * time.Millisecond
+const Settle = 20 * time.Millisecond
 
 func once(ctx context.Context, s Subject) (time.Duration, error) {
-	time.Sleep(settle)
+	time.Sleep(Settle)
 	if s.Prepare != nil {
 		if err := s.Prepare(ctx); err != nil {
 			return 0, err
