@@ -12,12 +12,16 @@ export GOFLAGS = -trimpath -buildvcs=false
 export LDFLAGS = -s -w -X tranca/internal/cli.Version=$(VERSION)
 
 GUEST = internal/guest/image/bin/tranca-guest-$(GOARCH)
+PROBE = hostile/attempt/image/bin/tranca-probe-$(GOARCH)
 SENTRY = internal/backend/gvisor/image/bin/tranca-sentry-$(GOARCH)
 
-.PHONY: build guest sentry demo test test-vm engines engines-stop setup-engines lint race bench fuzz churn churn-all soak dist clean help setup setup-test
+.PHONY: build weakened guest probe sentry demo test test-hostile test-vm engines engines-stop setup-engines lint race bench fuzz churn churn-all soak dist clean help setup setup-test
 
-build: guest sentry ## build bin/tranca, one static file
+build: guest probe sentry ## build bin/tranca, one static file
 	$(GO) build -ldflags '$(LDFLAGS)' -o bin/tranca ./cmd/tranca
+
+weakened: guest probe sentry ## bin/tranca-weakened: for tests of the hostile suite, guarantees can be taken away
+	$(GO) build -tags tranca_weaken -ldflags '$(LDFLAGS)' -o bin/tranca-weakened ./cmd/tranca
 
 # The guest agent is embedded into tranca, so it comes first, and alone: one of
 # another architecture would be embedded too.
@@ -25,6 +29,12 @@ guest:
 	@mkdir -p $(dir $(GUEST))
 	@find $(dir $(GUEST)) -name 'tranca-guest-*' ! -name $(notdir $(GUEST)) -delete
 	GOARCH=$(GOARCH) $(GO) build -ldflags '-s -w' -o $(GUEST) ./cmd/tranca-guest
+
+# The program that runs hostile programs is embedded in the same way.
+probe:
+	@mkdir -p $(dir $(PROBE))
+	@find $(dir $(PROBE)) -name 'tranca-probe-*' ! -name $(notdir $(PROBE)) -delete
+	GOOS=linux GOARCH=$(GOARCH) $(GO) build -ldflags '-s -w' -o $(PROBE) ./cmd/tranca-probe
 
 # gVisor is a program of its own: linking it would cost every start of tranca.
 # It is embedded, too, in small, with its digest. bin/tranca-sentry is the same
@@ -52,6 +62,9 @@ test-vm: setup-test build ## all that needs another kernel or systemd, in a VM (
 	.cache/bin/testrun build -o .cache/testbin ./...
 	scripts/test-vm.sh
 
+test-hostile: setup-engines build ## every hostile program against every backend, compared with what is expected
+	scripts/hostile.sh
+
 engines: setup-engines build ## a Docker Engine and two Podmans for tests, until engines-stop (as root)
 	scripts/engines.sh start
 	scripts/engines.sh env
@@ -65,13 +78,13 @@ setup-engines:
 lint: ## golangci-lint with the linters of .golangci.yml
 	scripts/lint.sh
 
-race: guest ## the suite under the race detector (needs a C compiler)
+race: guest probe ## the suite under the race detector (needs a C compiler)
 	CGO_ENABLED=1 $(GO) test -race ./...
 
 bench: setup-test build ## side by side with bare python, bubblewrap, runsc do and docker run
 	GO='$(GO)' scripts/bench.sh $(BENCHFLAGS)
 
-fuzz: guest ## every fuzzer for FUZZTIME (60s)
+fuzz: guest probe ## every fuzzer for FUZZTIME (60s)
 	scripts/fuzz.sh $(or $(FUZZTIME),60s)
 
 churn: setup build ## 1,000 sandboxes, kills at every stage, nothing may remain
@@ -87,7 +100,7 @@ dist: ## dist/: static binaries, SHA256SUMS, SBOM
 	VERSION='$(VERSION)' scripts/dist.sh
 
 clean: ## remove what was built
-	rm -rf bin dist .cache internal/guest/image/bin/tranca-guest-* internal/backend/gvisor/image/bin/tranca-sentry-*
+	rm -rf bin dist .cache internal/guest/image/bin/tranca-guest-* hostile/attempt/image/bin/tranca-probe-* internal/backend/gvisor/image/bin/tranca-sentry-*
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12

@@ -15,13 +15,14 @@ mkdir dist
 ldflags="-s -w -buildid= -X tranca/internal/cli.Version=$version"
 for arch in $archs; do
 	echo "dist: linux/$arch"
-	make --no-print-directory -s guest sentry GOARCH="$arch"
+	make --no-print-directory -s guest probe sentry GOARCH="$arch"
 	GOARCH=$arch go build -ldflags "$ldflags" -o "dist/tranca-linux-$arch" ./cmd/tranca
 	go run ./scripts/sbom -version "$version" -o "dist/tranca-linux-$arch.cdx.json" \
-		"dist/tranca-linux-$arch" "internal/guest/image/bin/tranca-guest-$arch" ".cache/sentry/tranca-sentry-$arch"
+		"dist/tranca-linux-$arch" "internal/guest/image/bin/tranca-guest-$arch" \
+		"hostile/attempt/image/bin/tranca-probe-$arch" ".cache/sentry/tranca-sentry-$arch"
 done
 # What this machine's own builds embed, again.
-make --no-print-directory -s guest sentry
+make --no-print-directory -s guest probe sentry
 for arch in $archs; do
 	for os in darwin windows; do
 		name=tranca-$os-$arch

@@ -11,7 +11,7 @@ tar=$folder/python-$suite-$arch-$(sha256sum "$0" | cut -c1-12).tar
 if [ ! -s "$tar" ]; then
 	mkdir -p "$folder"
 	rm -f "$folder"/*.tar
-	SOURCE_DATE_EPOCH=1700000000 mmdebstrap --quiet --format=tar --variant=minbase --include=python3-minimal \
+	SOURCE_DATE_EPOCH=1700000000 mmdebstrap --quiet --format=tar --variant=minbase --include=python3 \
 		--dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
 		--dpkgopt='path-exclude=/usr/share/man/*' --aptopt='Acquire::Languages "none"' \
 		$suite "$folder/part" >"$folder/mmdebstrap.log" 2>&1 </dev/null || {

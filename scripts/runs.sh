@@ -160,12 +160,12 @@ wanted() { [[ " ${TRANCA_RUNS:-root sub plain} " == *" $1 "* ]]; }
 order=(
 	-jobs "${TRANCA_JOBS:-2}"
 	-first '/internal/(backend/[a-z]+|badinput|guest/host|sameresult|server/whole|hostiletest|mcp)$'
-	-alone '/bench/hoststate$'
+	-alone '/internal/hoststate$'
 )
 # What is the same for every user is done by one alone, or, where rights matter
 # in a few tests, by root and one other. The first needs root's Go.
 by_root='internal/archtest'
-by_plain='client|internal/(api|app/direct|backend/fake|guest/message|guest/wire|policy|server/openapi|terminal)'
+by_plain='client|hostile/report|internal/(api|app/direct|backend/fake|browsertest|guest/message|guest/wire|policy|server/openapi|terminal)'
 not_by_sub='internal/(agentconfig|archive|engine|guest/host|hostfiles|interpreter|linux/(forkexec|landlock|seccomp|supervisor)|server)'
 
 failed=0

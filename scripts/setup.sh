@@ -21,6 +21,8 @@ case ${1:-} in
 	# Languages that tranca runs where the host has them, everyday programs
 	# that its filter must let through, and what the MCP clients come with.
 	needs+=(perl:perl node:nodejs ruby:ruby gcc:gcc /usr/include/stdio.h:libc6-dev npm:npm)
+	# A browser for the pages that tranca writes, and letters for its pictures.
+	needs+=(chromium:chromium /usr/share/fonts/truetype/dejavu/DejaVuSans.ttf:fonts-dejavu-core)
 	python3 -c 'import ensurepip' 2>/dev/null || needs+=(no:python3-venv)
 	;;&
 --ci | --engines)

@@ -20,7 +20,7 @@ parts() {
 	for program in python3 bwrap prlimit; do
 		! command -v $program >/dev/null || list=$list,$program
 	done
-	[ -z "$ci" ] || list=$list,git,gcc,node,perl,ruby,bash,landlock
+	[ -z "$ci" ] || list=$list,git,gcc,node,perl,ruby,bash,landlock,chromium
 	[ ! -x bin/tranca-sentry ] || list=$list,gvisor
 	echo "${list#,}"
 }
@@ -62,6 +62,17 @@ compile() {
 		.cache/bin/testrun build -o "$bin" ./...
 }
 
+# weakened runs the tests of a build in which each guarantee can be taken away.
+weakened() {
+	GOFLAGS="${GOFLAGS:-} -tags=tranca_weaken" .cache/bin/testrun build -o "$bin-weakened" \
+		./internal/backend/... ./internal/hostiletest || return 1
+	if [ "$(id -u)" = 0 ]; then
+		scripts/runs.sh .cache/bin/testrun "$bin-weakened" "$log" weakened- "$(parts)" -run '^TestWeakened'
+	else
+		TRANCA_PROVIDES=$(own_parts) .cache/bin/testrun run -bin "$bin-weakened" -log "$log" -name weakened -run '^TestWeakened'
+	fi
+}
+
 # engines starts those of the tests, if they don't run already.
 engines() {
 	if ! scripts/engines.sh status 2>/dev/null; then
@@ -87,7 +98,7 @@ release() {
 	local own other=arm64
 	own=$(go env GOHOSTARCH)
 	[ "$own" != arm64 ] || other=amd64
-	scripts/dist.sh "$own" && GOARCH=$other go build -o /dev/null ./cmd/tranca ./cmd/tranca-guest
+	scripts/dist.sh "$own" && GOARCH=$other go build -o /dev/null ./cmd/tranca ./cmd/tranca-guest ./cmd/tranca-probe
 }
 
 rm -rf "$log"
@@ -95,7 +106,7 @@ mkdir -p "$log"
 # What no run here provides: the VM's parts, and what setup.sh installs in CI
 # alone. In CI nothing may be missing.
 absent=cgroup1,cgroup2,systemd,perl,node,ruby,gcc,git,mcp-python,mcp-inspector,schemathesis,ia32,pty
-absent=$absent,gvisor,docker,podman,podman-rootless,engine-image
+absent=$absent,gvisor,docker,podman,podman-rootless,engine-image,chromium
 [ -z "$ci" ] || beside "what only CI installs" installs
 step "compile" compile
 [ $failed = 0 ] || exit 1
@@ -113,6 +124,8 @@ else
 	TRANCA_PROVIDES=$(own_parts) step "one run, as $(id -un)" \
 		.cache/bin/testrun run -bin "$bin" -log "$log" -name own
 fi
+
+PATH=$PATH:/usr/sbin:/sbin step "each guarantee, taken away" weakened
 
 if [ -n "$ci" ]; then
 	# These two look at the whole host: nothing beside them.

@@ -18,6 +18,14 @@ import (
 // server or is one: the person at the command line is the operator here, and
 // no key is asked for.
 func Inside(e *engine.Engine) (cli.Engine, error) {
+	i, err := newInside(e)
+	if err != nil {
+		return nil, err
+	}
+	return i, nil
+}
+
+func newInside(e *engine.Engine) (*inside, error) {
 	s, err := server.New(server.Config{Engine: e, Version: cli.Version})
 	if err != nil {
 		return nil, err

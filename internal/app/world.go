@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tranca"
+	"tranca/internal/advisory"
 	"tranca/internal/app/backends"
 	"tranca/internal/changeset"
 	"tranca/internal/cli"
@@ -17,6 +18,7 @@ import (
 	guestimage "tranca/internal/guest/image"
 	"tranca/internal/image"
 	"tranca/internal/policyfile"
+	"tranca/internal/weaken"
 )
 
 // World returns what the command line uses in a real process. Making it costs
@@ -36,10 +38,13 @@ func World() cli.World {
 			}
 			return Inside(e)
 		},
-		Probe:  probe,
-		MCP:    serveMCP,
-		Serve:  serve,
-		Images: newImages,
+		Probe:    probe,
+		Inspect:  inspect,
+		Evidence: gatherEvidence,
+		MCP:      serveMCP,
+		Serve:    serve,
+		Bench:    runBench,
+		Images:   newImages,
 		Changes: func() (cli.Changes, error) {
 			s, err := openChanges()
 			if err != nil {
@@ -47,7 +52,12 @@ func World() cli.World {
 			}
 			return s, nil
 		},
-		Guest: guestimage.Digest,
+		Guest:             guestimage.Digest,
+		Hostile:           runHostile,
+		HostileProbes:     hostileProbes,
+		HostilePlace:      servePlace,
+		HostileSupervisor: supervise,
+		Notice:            weaken.Notice(),
 	}
 }
 
@@ -75,8 +85,10 @@ func openChanges() (*changeset.Store, error) {
 }
 
 // probe asks every backend.
-func probe(ctx context.Context) []cli.Probed {
-	all, err := backends.All(0)
+func probe(ctx context.Context) []cli.Probed { return probeKnowing(ctx, backends.Advisories()) }
+
+func probeKnowing(ctx context.Context, known *advisory.InForce) []cli.Probed {
+	all, err := backends.AllKnowing(0, known)
 	if err != nil {
 		return []cli.Probed{{Backend: "tranca", Err: err}}
 	}

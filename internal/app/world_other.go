@@ -9,6 +9,7 @@ import (
 	"runtime"
 
 	"tranca"
+	"tranca/internal/bench"
 	"tranca/internal/cli"
 )
 
@@ -26,6 +27,7 @@ func World() cli.World {
 		Probe:      func(context.Context) []cli.Probed { return []cli.Probed{{Backend: "process", Err: err}} },
 		MCP:        func(context.Context, cli.MCPSetup) error { return err },
 		Serve:      func(context.Context, cli.ServeSetup) error { return err },
+		Bench:      func(context.Context, cli.BenchSetup) (*bench.Result, error) { return nil, err },
 		Guest:      func() string { return "" },
 		Elsewhere:  err,
 	}

@@ -40,6 +40,11 @@ var guestDeny = []string{
 	"google.golang.org/protobuf/runtime", "connectrpc.com", "gvisor.dev",
 }
 
+// probeDeny is what the program that runs hostile programs links neither
+// directly nor below: it is sent into a sandbox for every cell of the suite, and
+// its sockets are made by hand.
+var probeDeny = append([]string{"os/exec"}, guestDeny...)
+
 // Rules are the import rules of docs/ARCHITECTURE.md.
 func Rules() []Rule {
 	rules := []Rule{
@@ -57,6 +62,11 @@ func Rules() []Rule {
 			Why: "the contract between backend and guest knows neither",
 		},
 		{
+			From: Module + "/hostile/report/...",
+			Only: []string{Module, Module + "/hostile/report", internal + "terminal"},
+			Why:  "what a run found is data, whoever ran it and whoever shows it",
+		},
+		{
 			From: internal + "image/...",
 			Deny: append([]string{
 				internal + "engine", internal + "policy", internal + "app", internal + "guest",
@@ -68,6 +78,28 @@ func Rules() []Rule {
 			From: internal + "changeset/...",
 			Only: []string{Module, internal + "changeset", "github.com/rogpeppe/go-internal/diff", "golang.org/x/sys/unix"},
 			Why:  "what was written by code is read, kept and applied by descriptor, whoever mounted it",
+		},
+		{
+			From: internal + "listfile", Only: []string{Module},
+			Why: "a list is text that comes from anywhere",
+		},
+		{
+			From: internal + "ownfile", Only: []string{Module, "golang.org/x/sys/unix"},
+			Why: "what decides whom to trust stands on little",
+		},
+		{
+			From: internal + "advisory", Only: []string{Module, internal + "listfile"},
+			Why: "what is known of versions knows nobody who asks",
+		},
+		{
+			From: internal + "hostcheck/...",
+			Only: []string{Module, internal + "advisory", internal + "listfile", linux, "golang.org/x/sys/unix"},
+			Why:  "a look at the host decides nothing, and runs nothing",
+		},
+		{
+			From: internal + "advise/...",
+			Only: []string{Module, internal + "policy", internal + "hostcheck", internal + "listfile"},
+			Why:  "an advice is made from what the caller found, and finds nothing itself",
 		},
 		{
 			From: internal + "archive/...", Only: []string{Module, internal + "archive"},
@@ -87,6 +119,11 @@ func Rules() []Rule {
 			Why:  "each of them costs every start of a sandbox",
 		},
 		{
+			From: Module + "/hostile/attempt", Only: []string{"golang.org/x/sys/unix"}, Deny: probeDeny,
+			Except: []string{"net/netip"},
+			Why:    "the language and its interpreter are small, and know nobody who uses them",
+		},
+		{
 			From: backends + "/...",
 			Deny: append([]string{
 				internal + "engine", internal + "policy", internal + "app", Module + "/local",
@@ -97,6 +134,15 @@ func Rules() []Rule {
 			From: internal + "engine/...",
 			Deny: append([]string{backends, "net/http", internal + "app"}, surfaces...),
 			Why:  "the engine decides over interfaces",
+		},
+		{
+			From: internal + "bench/...",
+			Deny: append([]string{internal + "engine", internal + "app", internal + "guest", backends, linux}, surfaces...),
+			Why:  "it measures what it is given from outside, by the same ways as everybody",
+		},
+		{
+			From: internal + "bench", Only: []string{Module},
+			Why: "a result is data: who reads one links nothing of how it was measured",
 		},
 		{
 			From: linux + "/...",
@@ -167,6 +213,19 @@ func CheckBackends(all []Package) []string {
 			} else if !anyWithin(p.ImportPath, wires) {
 				bad = append(bad, fmt.Sprintf("%s imports %s: only internal/app wires backends", p.ImportPath, imp))
 			}
+		}
+	}
+	return bad
+}
+
+// CheckWeaken returns a line for each package that imports what takes guarantees
+// away and makes none.
+func CheckWeaken(all []Package) []string {
+	makes := []string{internal + "confine", linux, backends, internal + "engine", internal + "app"}
+	var bad []string
+	for _, p := range all {
+		if slices.Contains(p.Imports, internal+"weaken") && !anyWithin(p.ImportPath, makes) {
+			bad = append(bad, fmt.Sprintf("%s imports %sweaken: only what makes a guarantee can take it away", p.ImportPath, internal))
 		}
 	}
 	return bad

@@ -27,6 +27,8 @@ func TestImportRulesSeeViolations(t *testing.T) {
 		"cli imports a backend":            pkg("tranca/internal/cli", "tranca/internal/backend/process"),
 		"mcp imports linux":                pkg("tranca/internal/mcp", "tranca/internal/linux/cgroup"),
 		"cli imports mcp":                  pkg("tranca/internal/cli", "tranca/internal/mcp"),
+		"an interpreter imports ours":      pkg("tranca/hostile/attempt", "tranca/internal/linux/forkexec"),
+		"an interpreter links net":         pkg("tranca/hostile/attempt", "net"),
 		"linux imports the engine":         pkg("tranca/internal/linux/mount", "tranca/internal/engine"),
 		"linux imports a guest's contract": pkg("tranca/internal/linux/mount", "tranca/internal/guest/wire"),
 	} {
@@ -42,6 +44,7 @@ func TestImportRulesSeeViolations(t *testing.T) {
 		pkg("tranca/internal/guest/host", "tranca", "tranca/internal/guest/wire", "tranca/internal/machine"),
 		pkg("tranca/internal/backend/process", "tranca/internal/linux/cgroup", "tranca/internal/guest/host"),
 		pkg("tranca/internal/app", "tranca/internal/backend/process", "tranca/internal/cli"),
+		pkg("tranca/hostile/attempt", "encoding/json", "golang.org/x/sys/unix"),
 		pkg("tranca/internal/cli", "tranca", "github.com/urfave/cli/v3"),
 	}
 	if got := CheckImports(Rules(), allowed); len(got) != 0 {
@@ -79,6 +82,21 @@ func TestHeavyModulesHaveOneUser(t *testing.T) {
 	}
 	if got := CheckHeavy(Heavy(), two[:1]); len(got) != 0 {
 		t.Errorf("one user: %q", got)
+	}
+}
+
+func TestWhoWeakens(t *testing.T) {
+	for _, bad := range []string{"tranca/internal/cli", "tranca/internal/guest/boot", "tranca/internal/server", "tranca/local"} {
+		if got := CheckWeaken([]Package{pkg(bad, "tranca/internal/weaken")}); len(got) != 1 {
+			t.Errorf("%s: violations %q, want one", bad, got)
+		}
+	}
+	right := []Package{
+		pkg("tranca/internal/confine", "tranca/internal/weaken"), pkg("tranca/internal/engine", "tranca/internal/weaken"),
+		pkg("tranca/internal/backend/process", "tranca/internal/weaken"), pkg("tranca/internal/cli", "tranca"),
+	}
+	if got := CheckWeaken(right); len(got) != 0 {
+		t.Errorf("forbidden, but right: %q", got)
 	}
 }
 

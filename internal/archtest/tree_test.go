@@ -21,6 +21,7 @@ const root = "../.."
 // the second program, compressed: nobody reads them at a start.
 const (
 	maxGuestBytes  = 4 << 20
+	maxProbeBytes  = 3 << 20
 	maxTrancaBytes = 36 << 20
 )
 
@@ -49,6 +50,7 @@ func TestImports(t *testing.T) {
 	report(t, CheckImports(Rules(), all))
 	report(t, CheckBackends(all))
 	report(t, CheckHeavy(Heavy(), all))
+	report(t, CheckWeaken(all))
 	report(t, CheckNames(all))
 }
 
@@ -60,6 +62,17 @@ func TestGuestLinksLittle(t *testing.T) {
 			Module, Module + "/cmd/tranca-guest", internal + "guest", linux,
 		}) {
 			t.Errorf("tranca-guest links %s", p.ImportPath)
+		}
+	}
+}
+
+func TestProbeLinksLittle(t *testing.T) {
+	deps := list(t, "-deps", "./cmd/tranca-probe")
+	deps = slices.DeleteFunc(deps, func(p Package) bool { return p.ImportPath == "net/netip" }) // addresses alone
+	report(t, CheckLinked("tranca-probe", probeDeny, deps))
+	for _, p := range deps {
+		if p.Ours() && !anyWithin(p.ImportPath, []string{Module + "/cmd/tranca-probe", Module + "/hostile/attempt"}) {
+			t.Errorf("tranca-probe links %s", p.ImportPath)
 		}
 	}
 }
@@ -83,7 +96,9 @@ func TestDependencyList(t *testing.T) {
 
 func TestSizeBudget(t *testing.T) {
 	require.Program(t, "go")
-	for name, most := range map[string]int64{"tranca-guest": maxGuestBytes, "tranca": maxTrancaBytes} {
+	for name, most := range map[string]int64{
+		"tranca-guest": maxGuestBytes, "tranca-probe": maxProbeBytes, "tranca": maxTrancaBytes,
+	} {
 		out := filepath.Join(t.TempDir(), name)
 		cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o", out, "./cmd/"+name)
 		cmd.Dir = root
@@ -142,7 +157,7 @@ func files(t *testing.T) []string {
 		if d.IsDir() && slices.Contains(skip, d.Name()) {
 			return filepath.SkipDir
 		}
-		if d.Type().IsRegular() {
+		if d.Type().IsRegular() && d.Name() != ".git" { // a file where the tree is one of several
 			rel, err := filepath.Rel(root, path)
 			if err != nil {
 				return err

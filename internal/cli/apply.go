@@ -41,8 +41,8 @@ func (a *app) applyCommand() *cli.Command {
 		Description: applyHelp + statusHelp("0      all was written that was not left out, or was there already"),
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "dry-run", Usage: "look at everything, and say what would be written"},
-			pathsFlag("only", "only this `PATH` and what is below it; may be repeated"),
-			pathsFlag("include-protected", "also this `PATH`, though the host may run it by itself; may be repeated"),
+			listFlag("only", "only this `PATH` and what is below it; may be repeated"),
+			listFlag("include-protected", "also this `PATH`, though the host may run it by itself; may be repeated"),
 			&cli.BoolFlag{Name: "drop", Usage: "forget the changes instead"},
 			jsonFlag("print what became of each path as JSON"),
 		},
@@ -60,7 +60,7 @@ func (a *app) apply(ctx context.Context, c *cli.Command) error {
 			return kept.Drop(id)
 		}
 		o := changeset.ApplyOptions{
-			Only: paths(c, "only"), IncludeProtected: paths(c, "include-protected"), DryRun: c.Bool("dry-run"),
+			Only: listed(c, "only"), IncludeProtected: listed(c, "include-protected"), DryRun: c.Bool("dry-run"),
 		}
 		r, err := kept.Apply(ctx, id, o)
 		if c.Bool("json") {

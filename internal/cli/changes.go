@@ -46,16 +46,3 @@ func (a *app) atChanges(ctx context.Context, work func(context.Context, Changes)
 
 // ageOf is how long ago something was, as a table shows it.
 func ageOf(t time.Time) string { return span(time.Since(t)) }
-
-// pathsFlag takes paths, and may be repeated.
-func pathsFlag(name, usage string) cli.Flag {
-	return &cli.GenericFlag{Name: name, Usage: usage, HideDefault: true, Value: &values{}}
-}
-
-func paths(c *cli.Command, flag string) []string {
-	given, _ := c.Generic(flag).(*values)
-	if given == nil {
-		return nil
-	}
-	return *given
-}

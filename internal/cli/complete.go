@@ -178,8 +178,33 @@ func (q *completion) values(ctx context.Context) {
 				q.fit(p.Name, "")
 			}
 		})
-	case "server", "socket", "policy", "key-file", "mount":
+	case "backend":
+		for _, level := range tranca.Levels() {
+			if level != tranca.LevelMicroVM { // there is none yet
+				q.fit(level.String(), "")
+			}
+		}
+	case "waive":
+		for _, item := range tranca.Waivable() {
+			q.fit(string(item), "")
+		}
+	case "only":
+		if q.cmd.Name == "hostile" {
+			q.probes()
+		}
+	case "server", "socket", "policy", "key-file", "mount", "compare", "html", "probes":
 		q.files = true
+	}
+}
+
+// probes completes the id of a probe of this build.
+func (q *completion) probes() {
+	if q.a.HostileProbes == nil {
+		return
+	}
+	all, _ := q.a.HostileProbes("")
+	for _, p := range all {
+		q.fit(p.ID, p.Try)
 	}
 }
 

@@ -3,18 +3,15 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
-	"maps"
 	"os"
 	"slices"
-	"strings"
 
 	"github.com/urfave/cli/v3"
 
 	"tranca"
+	"tranca/internal/hostcheck"
 	"tranca/internal/hostsetup"
 	"tranca/internal/policy"
-	"tranca/internal/terminal"
 )
 
 const (
@@ -24,12 +21,23 @@ const (
 )
 
 const doctorHelp = `Tries each mechanism and says, for each backend, what it can enforce here, or
-what is missing and what mends it. Known holes in the versions that are there
-are named, with what the distribution did about them. It changes nothing.
+what is missing and what mends it. Then it looks at the host itself: settings of
+the kernel, what the kernel gives a program without rights, engines, the
+processor. Known holes in the versions that are there are named, with what the
+distribution did about them and what was tried. It changes nothing.
+
+It shows what is not as it should be; --all shows everything, with the risk of
+each. What a check found does not change the exit status.
+
+The lists of holes and checks are built in. A newer copy at
+/etc/tranca/advisories.json or /etc/tranca/hostchecks.json counts instead, or
+one that is named.
 
 Examples:
   tranca doctor
+  tranca doctor --all
   tranca doctor --json
+  tranca doctor --advisories advisories.json
 
 `
 
@@ -37,7 +45,12 @@ func (a *app) doctorCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "doctor",
 		Usage: "say what this host can enforce, and what mends the rest",
-		Flags: []cli.Flag{jsonFlag("print as JSON")},
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "all", Usage: "show what is as it should be, too"},
+			jsonFlag("print as JSON"),
+			&cli.StringFlag{Name: "advisories", Usage: "take known holes from `FILE`, where it is newer than the list that is built in", HideDefault: true},
+			&cli.StringFlag{Name: "checks", Usage: "take checks of the host from `FILE`, likewise", HideDefault: true},
+		},
 		Description: doctorHelp + "Exit status:\n" +
 			"  0      every backend is usable, with all of its guarantees\n" +
 			"  1      some: a backend or a guarantee is missing\n" +
@@ -53,25 +66,42 @@ func (a *app) doctor(ctx context.Context, c *cli.Command) error {
 	}
 	ctx, stop := interruptible(ctx, a.Quit)
 	defer stop()
-	probed := a.Probe(ctx)
+	seen, err := a.inspect(ctx, InspectSetup{Advisories: c.String("advisories"), Checks: c.String("checks")})
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	report := a.diagnose(probed)
+	if err != nil {
+		return err
+	}
+	report := a.diagnose(seen)
 	if c.Bool("json") {
 		if err := a.printJSON(report); err != nil {
 			return err
 		}
 	} else {
-		a.printReport(report)
+		a.printReport(report, c.Bool("all"))
 	}
 	return exit(report.Status)
 }
 
+// inspect looks at the host, as far as this world can.
+func (a *app) inspect(ctx context.Context, setup InspectSetup) (Inspection, error) {
+	if a.Inspect == nil {
+		return Inspection{Probed: a.Probe(ctx)}, nil
+	}
+	return a.Inspect(ctx, setup)
+}
+
 // diagnosis is what doctor prints.
 type diagnosis struct {
+	// Schema is "tranca.doctor/1"; docs/DOCTOR.md describes it.
+	Schema   string        `json:"schema"`
 	Host     hostFacts     `json:"host"`
 	Backends []backendView `json:"backends"`
+	// Checks are those of the host, in the order of their list.
+	Checks []hostcheck.Result `json:"checks"`
+	// Lists say which lists of data were used.
+	Lists []ListInForce `json:"lists"`
 	// Status is the exit status.
 	Status int `json:"status"`
 }
@@ -95,7 +125,7 @@ type backendView struct {
 	Error    string            `json:"error,omitempty"`
 	Facts    map[string]string `json:"facts,omitempty"`
 	// Advisories are known holes, those that the distribution mended included.
-	Advisories []tranca.Advisory `json:"advisories,omitempty"`
+	Advisories []hostcheck.Advisory `json:"advisories,omitempty"`
 }
 
 type guaranteeView struct {
@@ -105,19 +135,27 @@ type guaranteeView struct {
 	Required bool `json:"required"`
 }
 
-func (a *app) diagnose(probed []Probed) diagnosis {
+func (a *app) diagnose(seen Inspection) diagnosis {
 	distribution := hostsetup.ReadDistribution("/")
-	d := diagnosis{Host: readHost(distribution), Status: doctorNone}
+	d := diagnosis{
+		Schema: "tranca.doctor/1", Host: readHost(distribution), Status: doctorNone,
+		Backends: []backendView{}, Checks: []hostcheck.Result{}, Lists: []ListInForce{},
+	}
+	d.Checks = append(d.Checks, seen.Checks...)
+	d.Lists = append(d.Lists, seen.Lists...)
 	complete := true
-	for _, p := range probed {
+	for _, p := range seen.Probed {
 		v := view(p, distribution)
+		for _, hole := range p.Report.Advisories {
+			v.Advisories = append(v.Advisories, seen.withBehaviour(hole))
+		}
 		if v.Usable {
 			d.Status = doctorSome
 		}
 		complete = complete && v.Complete
 		d.Backends = append(d.Backends, v)
 	}
-	if complete && len(probed) > 0 {
+	if complete && len(seen.Probed) > 0 {
 		d.Status = doctorAll
 	}
 	return d
@@ -130,7 +168,7 @@ func readHost(d hostsetup.Distribution) hostFacts {
 }
 
 func view(p Probed, d hostsetup.Distribution) backendView {
-	v := backendView{Backend: p.Backend, Level: p.Report.Level, Facts: p.Report.Facts, Advisories: p.Report.Advisories}
+	v := backendView{Backend: p.Backend, Level: p.Report.Level, Facts: p.Report.Facts}
 	if p.Err != nil {
 		v.Error = p.Err.Error()
 		var refusal *tranca.RefusalError
@@ -153,118 +191,34 @@ func view(p Probed, d hostsetup.Distribution) backendView {
 	return v
 }
 
-// printReport draws the report for a person.
-func (a *app) printReport(d diagnosis) {
-	p := newPalette(a.Stdout, a.Getenv)
-	who := "as root"
-	if d.Host.UID != 0 {
-		who = fmt.Sprintf("as user %d", d.Host.UID)
-	}
-	fmt.Fprintf(a.Stdout, "%s, Linux %s, %s, %s\n", d.Host.System, d.Host.Kernel, d.Host.Arch, who)
-	for _, v := range d.Backends {
-		fmt.Fprintln(a.Stdout)
-		a.printBackend(p, v)
-	}
-	a.printMends(d)
-	fmt.Fprintln(a.Stdout)
-	switch d.Status {
-	case doctorAll:
-		fmt.Fprintln(a.Stdout, p.good("Every backend is usable, with all of its guarantees."))
-	case doctorSome:
-		fmt.Fprintln(a.Stdout, p.fair("Usable in part: what is missing is refused, never skipped in silence."))
-	default:
-		fmt.Fprintln(a.Stdout, p.bad("Nothing can be run here: no backend is usable."))
-	}
+// InspectSetup says which lists the operator named; empty names none.
+type InspectSetup struct{ Advisories, Checks string }
+
+// Inspection is what was seen of a host.
+type Inspection struct {
+	Probed []Probed
+	Checks []hostcheck.Result
+	Lists  []ListInForce
+	// Behaviour says what was tried of a known hole, and which hostile probes
+	// try it from inside; nil says nothing.
+	Behaviour func(tranca.Advisory) (string, []string)
 }
 
-func (a *app) printBackend(p palette, v backendView) {
-	if !v.Usable {
-		fmt.Fprintf(a.Stdout, "%s %s  not usable\n", p.no(), p.bold(v.Backend))
-		if len(v.Problems) == 0 {
-			indent(a.Stdout, "why", v.Error)
-		}
-		for _, problem := range v.Problems {
-			fmt.Fprintf(a.Stdout, "  %s %-20s %s\n", p.no(), problem.Item, terminal.Clean(problem.Missing))
-		}
-		return
-	}
-	held, required := 0, 0
-	for _, g := range v.Guarantees {
-		if g.Required {
-			required++
-		}
-		if g.Required && g.Held {
-			held++
-		}
-	}
-	fmt.Fprintf(a.Stdout, "%s %s  isolation level %s, %d of %d guarantees\n",
-		p.yes(), p.bold(v.Backend), v.Level, held, required)
-	for _, g := range v.Guarantees {
-		a.printGuarantee(p, g)
-	}
-	for _, key := range slices.Sorted(maps.Keys(v.Facts)) {
-		fmt.Fprintf(a.Stdout, "    %s: %s\n", key, terminal.Clean(v.Facts[key]))
-	}
-	for _, hole := range v.Advisories {
-		a.printAdvisory(p, hole)
-	}
+// ListInForce is a list of data that was used.
+type ListInForce struct {
+	// Name is "advisories" or "checks".
+	Name string `json:"name"`
+	// Source is a file's path, or "built in"; Date is when it was made.
+	Source string `json:"source"`
+	Date   string `json:"date"`
+	// Note says why another one that is there was not used.
+	Note string `json:"note,omitempty"`
 }
 
-// printAdvisory tells of a known hole. One that is open is no missing
-// guarantee: the policy says whether it is refused.
-func (a *app) printAdvisory(p palette, hole tranca.Advisory) {
-	mark := p.open()
-	if hole.Patched == "" {
-		mark = p.fair("!")
+func (i *Inspection) withBehaviour(a tranca.Advisory) hostcheck.Advisory {
+	if i.Behaviour == nil {
+		return hostcheck.Advisory{Advisory: a, Behaviour: "nothing is tried"}
 	}
-	fmt.Fprintf(a.Stdout, "  %s %s\n", mark, terminal.Clean(hole.String()))
-}
-
-func (a *app) printGuarantee(p palette, g guaranteeView) {
-	mark, text := p.yes(), g.Mechanism
-	switch {
-	case !g.Held && g.Required:
-		mark, text = p.no(), g.Missing
-	case !g.Held:
-		mark, text = p.open(), g.Missing
-	}
-	fmt.Fprintf(a.Stdout, "  %s %-20s %s\n", mark, g.Item, terminal.Clean(text))
-}
-
-// printMends lists each mend once, with what it is for.
-func (a *app) printMends(d diagnosis) {
-	var order []string
-	items := map[string][]string{}
-	add := func(backend string, item tranca.Item, mend string) {
-		if mend == "" {
-			return
-		}
-		if items[mend] == nil {
-			order = append(order, mend)
-		}
-		items[mend] = append(items[mend], backend+" "+string(item))
-	}
-	for _, v := range d.Backends {
-		for _, problem := range v.Problems {
-			add(v.Backend, problem.Item, problem.Mend)
-		}
-		for _, g := range v.Guarantees {
-			if !g.Held && g.Required {
-				add(v.Backend, g.Item, g.Mend)
-			}
-		}
-	}
-	if len(order) == 0 {
-		return
-	}
-	fmt.Fprintln(a.Stdout, "\nWhat mends it:")
-	for _, mend := range order {
-		for line := range strings.Lines(mend) {
-			fmt.Fprintf(a.Stdout, "  %s\n", terminal.Clean(strings.TrimRight(line, "\n")))
-		}
-		fmt.Fprintf(a.Stdout, "      for %s\n", strings.Join(items[mend], ", "))
-	}
-	if d.Host.UID != 0 {
-		fmt.Fprintln(a.Stdout, "  `tranca setup --print` shows what root can do about it once and for all.")
-	}
+	text, probes := i.Behaviour(a)
+	return hostcheck.Advisory{Advisory: a, Behaviour: text, Probes: probes}
 }

@@ -165,6 +165,20 @@ func (v *values) Get() any { return v }
 // String is for the parser's help, which shows no default.
 func (v *values) String() string { return "" }
 
+// listFlag is one whose values are taken as they stand, and that may be repeated.
+func listFlag(name, usage string) cli.Flag {
+	return &cli.GenericFlag{Name: name, Usage: usage, HideDefault: true, Value: &values{}}
+}
+
+// listed returns the values of a listFlag.
+func listed(c *cli.Command, name string) []string {
+	given, _ := c.Generic(name).(*values)
+	if given == nil {
+		return nil
+	}
+	return *given
+}
+
 // overrides reads what the flags say.
 func overrides(c *cli.Command, sets ...[]valueFlag) (policy.Overrides, error) {
 	var o policy.Overrides
@@ -182,12 +196,14 @@ func overrides(c *cli.Command, sets ...[]valueFlag) (policy.Overrides, error) {
 	return o, nil
 }
 
-// plain is an error's text without the name of its class in front, where the
-// rest says all.
+// plain is an error's text without the name of its class in front of each line,
+// where the rest says all.
 func plain(err error) string {
-	text := err.Error()
-	for _, class := range []error{tranca.ErrInvalid, tranca.ErrNotFound} {
-		text = strings.TrimPrefix(text, class.Error()+": ")
+	lines := strings.Split(err.Error(), "\n")
+	for i := range lines {
+		for _, class := range []error{tranca.ErrInvalid, tranca.ErrNotFound} {
+			lines[i] = strings.TrimPrefix(lines[i], class.Error()+": ")
+		}
 	}
-	return text
+	return strings.Join(lines, "\n")
 }

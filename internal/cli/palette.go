@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"tranca/hostile/report"
 	"tranca/internal/terminal"
 )
 
@@ -44,4 +45,35 @@ func (p palette) open() string {
 		return "·"
 	}
 	return "-"
+}
+
+// verdict paints a text as that of a verdict.
+func (p palette) verdict(v report.Verdict, text string) string {
+	switch v {
+	case report.Escaped:
+		return p.bad(text)
+	case report.Failed:
+		return p.paint("35", text)
+	case report.Unknown:
+		return p.fair(text)
+	case report.Limited:
+		return p.paint("36", text)
+	case report.Contained:
+		return p.good(text)
+	}
+	return p.paint("2", text)
+}
+
+// sign is the one character of a verdict in a matrix.
+func (p palette) sign(v report.Verdict) string {
+	for i, known := range report.Verdicts() {
+		if known != v {
+			continue
+		}
+		if p.unicode {
+			return []string{"✗", "!", "?", "≤", "✓", "·"}[i]
+		}
+		return []string{"x", "!", "?", "=", "+", "-"}[i]
+	}
+	return " "
 }

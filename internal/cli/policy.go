@@ -44,14 +44,14 @@ func (a *app) policyInit() *cli.Command {
 				_, err := a.Stdout.Write(policy.Starter())
 				return err
 			}
-			return writeStarter(path, c.Bool("force"))
+			return writePolicy(path, policy.Starter(), c.Bool("force"))
 		},
 	}
 }
 
-// writeStarter makes the file for its owner to change and everybody to read;
+// writePolicy makes the file for its owner to change and everybody to read;
 // a policy that others can write would be refused.
-func writeStarter(path string, force bool) error {
+func writePolicy(path string, text []byte, force bool) error {
 	flags := os.O_WRONLY | os.O_CREATE | os.O_EXCL
 	if force {
 		flags = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
@@ -63,7 +63,7 @@ func writeStarter(path string, force bool) error {
 	if err != nil {
 		return fileError(err)
 	}
-	if _, err := f.Write(policy.Starter()); err != nil {
+	if _, err := f.Write(text); err != nil {
 		f.Close()
 		return fileError(err)
 	}

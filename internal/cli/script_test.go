@@ -16,11 +16,15 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"tranca"
+	"tranca/internal/advise"
+	"tranca/internal/advisory"
 	"tranca/internal/app"
 	"tranca/internal/backend"
 	"tranca/internal/backend/fake"
+	"tranca/internal/bench"
 	"tranca/internal/cli"
 	"tranca/internal/engine"
+	"tranca/internal/hostcheck"
 	"tranca/internal/policy"
 	"tranca/internal/policyfile"
 	"tranca/internal/require"
@@ -69,8 +73,48 @@ func world() cli.World {
 			}
 			return all
 		},
-		Guest: func() string { return "0123abcd" },
+		Inspect:       inspectFake,
+		Evidence:      fakeEvidence,
+		Hostile:       fakeHostile,
+		HostileProbes: fakeProbes,
+		Bench:         func(ctx context.Context, s cli.BenchSetup) (*bench.Result, error) { return benchResult(s), nil },
+		Guest:         func() string { return "0123abcd" },
 	}
+}
+
+// inspectFake looks at a host made of the files in FAKE_HOST, by the list that
+// is named.
+func inspectFake(ctx context.Context, setup cli.InspectSetup) (cli.Inspection, error) {
+	seen := cli.Inspection{Probed: world().Probe(ctx)}
+	root := os.Getenv("FAKE_HOST")
+	if root == "" {
+		return seen, nil
+	}
+	checks, err := hostcheck.Named(setup.Checks, os.ReadFile)
+	if err != nil {
+		return seen, err
+	}
+	h := &hostcheck.Host{FS: os.DirFS(root), Root: root, Holes: advisory.BuiltIn()}
+	for _, p := range seen.Probed {
+		h.Reports = append(h.Reports, p.Report)
+	}
+	seen.Checks = hostcheck.Run(ctx, checks, h)
+	seen.Behaviour = func(a tranca.Advisory) (string, []string) { return h.Behaviour(a, seen.Checks) }
+	seen.Lists = []cli.ListInForce{{Name: "checks", Source: checks.Source, Date: checks.Date, Note: checks.Note}}
+	return seen, nil
+}
+
+// fakeEvidence is that process was measured, and that hostile programs got
+// through in the backend that FAKE_BROKEN names.
+func fakeEvidence() advise.Evidence {
+	when := time.Date(2026, 11, 30, 0, 0, 0, 0, time.UTC)
+	e := advise.Evidence{Bench: &advise.Bench{When: when, Costs: map[string]advise.Cost{
+		"process": {FirstByteMS: 30, Ratio: 1.5, RatioLow: 1.4, RatioHigh: 1.6, PerSecond: 50, IdleMiB: 6},
+	}}}
+	if name := os.Getenv("FAKE_BROKEN"); name != "" {
+		e.Hostile = &advise.Hostile{When: when, Held: map[string]advise.Held{name: {Contained: 8, Escaped: 1, Promised: []string{"fs-home"}}}}
+	}
+	return e
 }
 
 func fakes() []tranca.Backend {
@@ -224,7 +268,7 @@ func interrupt(ts *testscript.TestScript, neg bool, args []string) {
 	cmd := exec.Command(args[2], args[3:]...)
 	cmd.Dir = ts.MkAbs(".")
 	cmd.Env = append(os.Environ(), "WORK="+ts.Getenv("WORK"), "PATH="+ts.Getenv("PATH"), "REAL="+ts.Getenv("REAL"),
-		"TRANCA_SERVER="+ts.Getenv("TRANCA_SERVER"))
+		"TRANCA_SERVER="+ts.Getenv("TRANCA_SERVER"), "FAKE_HOSTILE="+ts.Getenv("FAKE_HOSTILE"))
 	stdout, err := cmd.StdoutPipe()
 	ts.Check(err)
 	var stderr strings.Builder

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -13,7 +14,11 @@ import (
 
 // printTable prints rows below a head. Cells may hold hostile text.
 func (a *app) printTable(head []string, rows [][]string) error {
-	w := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
+	return writeTable(a.Stdout, head, rows)
+}
+
+func writeTable(to io.Writer, head []string, rows [][]string) error {
+	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	for _, row := range append([][]string{head}, rows...) {
 		for i, cell := range row {
 			if i > 0 {

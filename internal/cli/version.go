@@ -19,6 +19,7 @@ type versionInfo struct {
 	OS      string `json:"os"`
 	Arch    string `json:"arch"`
 	Guest   string `json:"guest,omitempty"`
+	Notice  string `json:"notice,omitempty"`
 }
 
 func (a *app) versionCommand() *cli.Command {
@@ -41,7 +42,7 @@ func (a *app) versionCommand() *cli.Command {
 func (a *app) printVersion(asJSON bool) error {
 	v := versionInfo{
 		Version: Version, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH,
-		Guest: a.Guest(),
+		Guest: a.Guest(), Notice: a.Notice,
 	}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {
@@ -59,6 +60,9 @@ func (a *app) printVersion(asJSON bool) error {
 	}
 	if v.Guest != "" {
 		fmt.Fprintf(a.Stdout, "guest agent %s\n", v.Guest)
+	}
+	if v.Notice != "" {
+		fmt.Fprintln(a.Stdout, v.Notice)
 	}
 	return nil
 }

@@ -8,6 +8,9 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"tranca"
+	"tranca/hostile/report"
+	"tranca/internal/advise"
+	"tranca/internal/bench"
 )
 
 // World is everything that the command line uses from outside itself. The
@@ -30,6 +33,15 @@ type World struct {
 	Open func(tranca.Policy) (Engine, error)
 	// Probe tries every backend.
 	Probe func(context.Context) []Probed
+	// Inspect does what Probe does, and looks at the host itself. nil: there is
+	// nothing to look at but what Probe says.
+	Inspect func(ctx context.Context, setup InspectSetup) (Inspection, error)
+	// Evidence reads what earlier runs of bench and hostile have kept; nil: there
+	// is nothing.
+	Evidence func() advise.Evidence
+	// Bench measures what this host can run. Where ctx ends first, the result is
+	// a partial one and there is an error too.
+	Bench func(context.Context, BenchSetup) (*bench.Result, error)
 	// MCP serves the Model Context Protocol over in and out until in ends or
 	// ctx does. Nothing but the protocol is written to out.
 	MCP func(ctx context.Context, setup MCPSetup) error
@@ -41,8 +53,22 @@ type World struct {
 	// Changes opens where changes to mounts of mode cow are kept; nil where there
 	// are none.
 	Changes func() (Changes, error)
+	// Hostile runs the hostile suite. Where ctx ends first it returns, besides or
+	// instead of an error, what was found until then, as a partial report.
+	Hostile func(ctx context.Context, setup HostileSetup) (*report.Report, error)
+	// HostileProbes reads the probes of a folder; those of this build where dir
+	// is empty.
+	HostileProbes func(dir string) ([]report.Probe, error)
+	// HostilePlace is the inside of the suite's disposable place, and
+	// HostileSupervisor what it kills while a program runs: both are processes
+	// that the suite starts. They read what to do.
+	HostilePlace      func(ctx context.Context, in io.Reader, out io.Writer) error
+	HostileSupervisor func(ctx context.Context, in io.Reader, out io.Writer) error
 	// Guest returns the digest of the guest agent inside this binary, or "".
 	Guest func() string
+	// Notice is what everybody has to be told of this build; empty for one that
+	// anybody may use.
+	Notice string
 	// Elsewhere says why this host can run nothing itself, and what works
 	// instead; nil where it can.
 	Elsewhere error
@@ -113,8 +139,11 @@ func (a *app) commands(args []string) []*cli.Command {
 	if len(args) > 1 && args[1] == "run" {
 		return []*cli.Command{a.runCommand()}
 	}
+	if len(args) > 1 && (args[1] == HostilePlace || args[1] == HostileSupervisor) {
+		return a.insideCommands()
+	}
 	return []*cli.Command{
-		a.runCommand(), a.policyCommand(), a.doctorCommand(),
+		a.runCommand(), a.policyCommand(), a.adviseCommand(), a.doctorCommand(), a.hostileCommand(), a.benchCommand(),
 		a.imageCommand(), a.setupCommand(), a.serveCommand(), a.mcpCommand(), a.versionCommand(),
 		a.createCommand(), a.listCommand(), a.keepCommand(), a.rmCommand(),
 		a.execCommand(), a.shellCommand(), a.psCommand(), a.logsCommand(), a.killCommand(),

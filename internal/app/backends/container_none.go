@@ -4,10 +4,11 @@ package backends
 
 import (
 	"tranca"
+	"tranca/internal/advisory"
 )
 
 // containers says that this build has no such backend.
-func containers() tranca.Backend {
+func containers(*advisory.InForce) tranca.Backend {
 	return newLazy("container", tranca.LevelContainer, func() (tranca.Backend, error) {
 		return nil, &tranca.RefusalError{Backend: "container", Unavailable: true, Problems: []tranca.Problem{{
 			Item: tranca.ItemIsolation, Asked: "the backend container",

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 
 	"tranca"
+	"tranca/internal/advisory"
 	"tranca/internal/backend/gvisor"
 	"tranca/internal/confine"
 )
@@ -17,10 +18,13 @@ const platformVariable = "TRANCA_GVISOR_PLATFORM"
 // debugVariable names a file to which gVisor's Sentries append their log.
 const debugVariable = "TRANCA_GVISOR_LOG"
 
-func newGVisor() (tranca.Backend, error) {
+func newGVisor(known *advisory.InForce) (tranca.Backend, error) {
+	go known.Table() // read meanwhile: half a millisecond
 	return gvisor.New(gvisor.Options{
-		Options:  confine.Options{CgroupPaths: filepath.SplitList(os.Getenv(cgroupVariable))},
+		Options:  confine.Options{CgroupPaths: filepath.SplitList(os.Getenv(CgroupVariable))},
 		Platform: os.Getenv(platformVariable),
 		DebugLog: os.Getenv(debugVariable),
+
+		Advisories: known,
 	})
 }

@@ -1,0 +1,52 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+
+	"tranca"
+	"tranca/internal/bench"
+)
+
+// earlier reads the result that a flag names; nil for none.
+func earlier(flag, path string) (*bench.Result, error) {
+	if path == "" {
+		return nil, nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("%w: --%s: %w", tranca.ErrInvalid, flag, err)
+	}
+	defer f.Close()
+	r, err := bench.Read(f)
+	if err != nil {
+		return nil, fmt.Errorf("--%s %s: %w", flag, path, err)
+	}
+	return r, nil
+}
+
+// keepBench keeps a whole result where `tranca advise` looks for one. A quick one
+// doesn't take the place of a full one.
+func (a *app) keepBench(res *bench.Result) error {
+	if res.Partial || len(res.Only) > 0 {
+		return nil
+	}
+	path, err := bench.StatePath(a.Getenv)
+	if err != nil {
+		return nil //nolint:nilerr // a user without a home has nowhere to keep it
+	}
+	if res.Quick && fullThere(path) {
+		return nil
+	}
+	return keepState(path, res.Write)
+}
+
+func fullThere(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	old, err := bench.Read(f)
+	return err == nil && !old.Quick
+}
