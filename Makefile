@@ -15,7 +15,7 @@ GUEST = internal/guest/image/bin/tranca-guest-$(GOARCH)
 PROBE = hostile/attempt/image/bin/tranca-probe-$(GOARCH)
 SENTRY = internal/backend/gvisor/image/bin/tranca-sentry-$(GOARCH)
 
-.PHONY: build weakened guest probe sentry demo test test-hostile test-vm engines engines-stop setup-engines lint race bench fuzz churn churn-all soak dist clean help setup setup-test
+.PHONY: build weakened guest probe sentry demo test test-weakened test-hostile test-vm engines engines-stop setup-engines lint race bench fuzz churn churn-all soak dist clean help setup setup-test
 
 build: guest probe sentry ## build bin/tranca, one static file
 	$(GO) build -ldflags '$(LDFLAGS)' -o bin/tranca ./cmd/tranca
@@ -61,6 +61,9 @@ test-vm: setup-test build ## all that needs another kernel or systemd, in a VM (
 	mkdir -p .cache/bin && go build -o .cache/bin/testrun ./scripts/testrun
 	.cache/bin/testrun build -o .cache/testbin ./...
 	scripts/test-vm.sh
+
+test-weakened: setup-test ## the suite, and a build in which each guarantee is taken away in turn
+	TRANCA_TEST_WEAKENED=1 scripts/test.sh
 
 test-hostile: setup-engines build ## every hostile program against every backend, compared with what is expected
 	scripts/hostile.sh
