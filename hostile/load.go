@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -100,6 +99,17 @@ var (
 	mounts       = []string{"ro", "rw", "cow"}
 )
 
+// validID reports whether a folder's name is an id: words of lower case letters
+// and numbers, joined by '-'.
+func validID(id string) bool {
+	for word := range strings.SplitSeq(id, "-") {
+		if word == "" || strings.Trim(word, "abcdefghijklmnopqrstuvwxyz0123456789") != "" {
+			return false
+		}
+	}
+	return true
+}
+
 func (p *Probe) check() []error {
 	errs := p.checkWords()
 	errs = append(errs, p.checkPlaceholders()...)
@@ -131,13 +141,29 @@ func (p *Probe) checkPlaceholders() (errs []error) {
 		if strings.HasPrefix(strings.TrimSpace(line), "#") {
 			continue
 		}
-		for _, m := range regexp.MustCompile(`\{([a-z0-9]+(?:\.[a-z0-9]+)?)\}`).FindAllStringSubmatch(line, -1) {
-			if !slices.Contains(placeholders, m[1]) {
-				errs = append(errs, fmt.Errorf("there is no placeholder {%s}: docs/PROBES.md lists them", m[1]))
+		for _, name := range Placeholders(line) {
+			if !slices.Contains(placeholders, name) {
+				errs = append(errs, fmt.Errorf("there is no placeholder {%s}: docs/PROBES.md lists them", name))
 			}
 		}
 	}
 	return errs
+}
+
+// Placeholders returns what stands between braces in a text as placeholders do:
+// lower case letters, numbers and dots.
+func Placeholders(text string) (names []string) {
+	for {
+		_, after, found := strings.Cut(text, "{")
+		if !found {
+			return names
+		}
+		name, _, closed := strings.Cut(after, "}")
+		if closed && name != "" && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789.") == "" {
+			names = append(names, name)
+		}
+		text = after
+	}
 }
 
 func (p *Probe) checkWords() (errs []error) {
@@ -146,7 +172,7 @@ func (p *Probe) checkWords() (errs []error) {
 			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
-	want(regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`).MatchString(p.ID),
+	want(validID(p.ID),
 		"the folder's name is the id: want lower case words and numbers joined by -, such as fs-01-ssh-key")
 	want(p.Try != "" && p.Why != "", "try and why say in a sentence each what is tried and what it is worth")
 	want(slices.Contains(tranca.Items(), p.Guarantee), "guarantee: there is no item %q", p.Guarantee)

@@ -4,6 +4,8 @@
 package hostile
 
 import (
+	"strings"
+
 	"tranca"
 	"tranca/hostile/attempt"
 	"tranca/hostile/report"
@@ -115,12 +117,8 @@ type Expect struct {
 
 // Group is the group of the first row: "FS" of "FS-01".
 func (p *Probe) Group() string {
-	for i, c := range p.Rows[0] {
-		if c == '-' {
-			return p.Rows[0][:i]
-		}
-	}
-	return p.Rows[0]
+	group, _, _ := strings.Cut(p.Rows[0], "-")
+	return group
 }
 
 // SaidInPython reports whether the probe has a form in Python.

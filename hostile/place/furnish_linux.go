@@ -2,6 +2,7 @@ package place
 
 import (
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -198,11 +199,11 @@ func addAddress(label, address string) error {
 	if err != nil {
 		return err
 	}
-	ip, err := parse4(address)
+	ip, err := netip.ParseAddr(address)
 	if err != nil {
 		return err
 	}
-	if err := r.SetInet4Addr(ip); err != nil {
+	if err := r.SetInet4Addr(ip.AsSlice()); err != nil {
 		return err
 	}
 	return unix.IoctlIfreq(fd, unix.SIOCSIFADDR, r)

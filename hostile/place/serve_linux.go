@@ -70,11 +70,8 @@ func serve(ctx context.Context, task Task, probe *hostile.Probe, targets Targets
 	}
 	var target suite.Target
 	switch task.Column {
-	case "none":
+	case suite.NoBoundary:
 		target = &suite.Bare{Program: programPath, Space: spacePath}
-		err = dropAmbient()
-	case "none (Python)":
-		target = &suite.Bare{Program: programPath, Space: spacePath, Python: "python3"}
 		err = dropAmbient()
 	default:
 		var closing func()

@@ -3,12 +3,10 @@ package suite
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -60,82 +58,51 @@ func (a *Against) Cannot(p *hostile.Probe) string {
 
 // Run implements [Target].
 func (a *Against) Run(ctx context.Context, t *Trial) (*Outcome, error) {
-	out := &Outcome{Seen: world.Seen{Output: map[string][]byte{}}}
-	var mu sync.Mutex
-	run := func(what string, p *attempt.Program) (*Ran, error) {
-		if p == nil {
-			return nil, nil
-		}
-		t.World.Own("/tmp/" + p.Mark)
-		text, err := script(p)
+	t.World.Own("/tmp/" + t.World.Mark)
+	if t.Probe.KillSupervisor && !t.Twin {
+		cmd, err := a.command(context.WithoutCancel(ctx), t.Attempt)
 		if err != nil {
 			return nil, err
 		}
+		return orphan(ctx, cmd, t, 1)
+	}
+	var c *commands
+	c = newCommands(func(p *attempt.Program) (*Ran, []byte, error) {
 		limited, cancel := context.WithTimeout(ctx, againstPatience)
 		defer cancel()
-		cmd := exec.CommandContext(limited, a.Args[0], a.Args[1:]...)
-		cmd.Stdin = strings.NewReader(text)
-		ran, printed, err := capture(cmd)
-		_ = syscall.Kill(-processOf(cmd), syscall.SIGKILL)
-		mu.Lock()
-		defer mu.Unlock()
-		out.Seen.Output[what] = printed
-		if limited.Err() != nil && ctx.Err() == nil {
-			out.Trouble = append(out.Trouble, "it hung: "+againstPatience.String()+" were not enough")
+		cmd, err := a.command(limited, p)
+		if err != nil {
+			return nil, nil, err
 		}
-		return ran, err
-	}
-	if t.Probe.KillSupervisor && !t.Twin {
-		return a.orphan(ctx, t)
-	}
-	var beside *Ran
-	var besideErr error
-	var wg sync.WaitGroup
-	wg.Go(func() { beside, besideErr = run("output beside", t.Beside) })
-	ran, err := run("output", t.Attempt)
-	wg.Wait()
-	if err = errors.Join(err, besideErr); err != nil {
+		ran, printed, err := capture(cmd)
+		if cmd.Process != nil {
+			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		}
+		if limited.Err() != nil && ctx.Err() == nil {
+			c.hung()
+		}
+		return ran, printed, err
+	})
+	if err := c.together(t); err != nil {
 		return nil, err
 	}
-	out.Attempt, out.Beside = *ran, beside
-	out.Next, err = run("output of the next", t.Next)
-	return out, err
+	var err error
+	c.out.Next, err = c.play("output of the next", t.Next)
+	return c.out, err
 }
 
-// processOf is the group of a command, or one that nobody has.
-func processOf(cmd *exec.Cmd) int {
-	if cmd.Process == nil {
-		return 1 << 30
-	}
-	return cmd.Process.Pid
+func (c *commands) hung() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.out.Trouble = append(c.out.Trouble, "it hung: "+againstPatience.String()+" were not enough")
 }
 
-// orphan kills the command while its program runs.
-func (a *Against) orphan(ctx context.Context, t *Trial) (*Outcome, error) {
-	t.World.Own("/tmp/" + t.World.Mark)
-	text, err := script(t.Attempt)
-	if err != nil {
-		return nil, err
-	}
-	cmd := exec.Command(a.Args[0], a.Args[1:]...)
+// command is the command line with a program for it to run.
+func (a *Against) command(ctx context.Context, p *attempt.Program) (*exec.Cmd, error) {
+	text, err := script(p)
+	cmd := exec.CommandContext(ctx, a.Args[0], a.Args[1:]...)
 	cmd.Stdin = strings.NewReader(text)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	for end := time.Now().Add(runsBy); len(t.World.Marked()) == 0 && time.Now().Before(end) && ctx.Err() == nil; {
-		time.Sleep(10 * time.Millisecond)
-	}
-	seen := len(t.World.Marked()) > 0
-	err = cmd.Process.Kill()
-	_ = cmd.Wait()
-	// What the command leaves in its group is looked for before it is killed.
-	defer func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }()
-	time.Sleep(time.Second)
-	if !seen {
-		return nil, errors.New("its program was never seen on the host, so that nothing can be said of what lives on")
-	}
-	return &Outcome{Attempt: Ran{Exit: exitOf(cmd.ProcessState), CPUMS: -1}}, err
+	return cmd, err
 }
 
 // Try runs a piece of Python by the command, and says what it printed where it

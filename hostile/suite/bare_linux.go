@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -15,7 +13,6 @@ import (
 	"syscall"
 	"time"
 
-	"tranca"
 	"tranca/hostile"
 	"tranca/hostile/attempt"
 	"tranca/hostile/world"
@@ -28,9 +25,6 @@ type Bare struct {
 	Program string
 	// Space is a folder for programs to write to.
 	Space string
-	// Python, where set, is an interpreter by which the form in Python is run
-	// instead of the static program.
-	Python string
 }
 
 // barePatience is how long a bare program may take; probes are bounded, so that
@@ -43,12 +37,7 @@ func (b *Bare) View() world.View {
 }
 
 // Cannot implements [Target].
-func (b *Bare) Cannot(p *hostile.Probe) string {
-	if b.Python != "" && !p.SaidInPython() {
-		return "it can't be said in Python: " + p.PythonWhy
-	}
-	return ""
-}
+func (b *Bare) Cannot(*hostile.Probe) string { return "" }
 
 // Run implements [Target].
 func (b *Bare) Run(ctx context.Context, t *Trial) (*Outcome, error) {
@@ -57,84 +46,47 @@ func (b *Bare) Run(ctx context.Context, t *Trial) (*Outcome, error) {
 	if t.Probe.KillSupervisor && !t.Twin {
 		return b.orphan(ctx, t)
 	}
-	out := &Outcome{Seen: world.Seen{Output: map[string][]byte{}}}
-	var mu sync.Mutex
-	run := func(what string, p *attempt.Program) (*Ran, error) {
-		if p == nil {
-			return nil, nil
+	c := newCommands(func(p *attempt.Program) (*Ran, []byte, error) {
+		cmd, err := b.command(ctx, p)
+		if err != nil {
+			return nil, nil, err
 		}
-		ran, text, err := b.one(ctx, p, t.Env)
-		mu.Lock()
-		defer mu.Unlock()
-		out.Seen.Output[what] = text
-		return ran, err
-	}
-	var beside *Ran
-	var besideErr error
-	var wg sync.WaitGroup
-	wg.Go(func() { beside, besideErr = run("output beside", t.Beside) })
-	stop := collectNaively(t.Collect, out, &mu)
-	ran, err := run("output", t.Attempt)
+		cmd.Dir = b.Space
+		cmd.Env = os.Environ()
+		for name, value := range t.Env {
+			cmd.Env = append(cmd.Env, name+"="+value)
+		}
+		return capture(cmd)
+	})
+	stop := c.collectDuring(t.Collect)
+	err := c.together(t)
 	stop()
-	wg.Wait()
-	if err = errors.Join(err, besideErr); err != nil {
+	if err != nil {
 		return nil, err
 	}
-	out.Attempt, out.Beside = *ran, beside
-	for _, c := range t.Collect {
-		readNaively(c, out, &mu)
+	for _, one := range t.Collect {
+		c.readNaively(one)
 	}
-	if out.Again, err = run("output of the second run", t.Again); err != nil {
+	if c.out.Again, err = c.play("output of the second run", t.Again); err != nil {
 		return nil, err
 	}
-	out.Next, err = run("output of the next", t.Next)
-	return out, err
+	c.out.Next, err = c.play("output of the next", t.Next)
+	return c.out, err
 }
 
 // orphan runs the program below another process that is then killed: what has
 // no boundary lives on.
 func (b *Bare) orphan(ctx context.Context, t *Trial) (*Outcome, error) {
 	above := &attempt.Program{Mark: t.World.Mark, Calls: t.Attempt.Calls, Steps: []attempt.Step{{Do: "spawn", Setup: true, Steps: t.Attempt.Steps}}}
-	cmd, err := b.command(ctx, above)
+	cmd, err := b.command(context.WithoutCancel(ctx), above)
 	if err != nil {
 		return nil, err
 	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	for end := time.Now().Add(runsBy); len(t.World.Marked()) < 2 && time.Now().Before(end); {
-		time.Sleep(10 * time.Millisecond)
-	}
-	err = cmd.Process.Kill()
-	_ = cmd.Wait()
-	return &Outcome{Attempt: Ran{Exit: exitOf(cmd.ProcessState), CPUMS: -1}}, err
-}
-
-// one runs one program and returns what it printed.
-func (b *Bare) one(ctx context.Context, p *attempt.Program, env map[string]string) (*Ran, []byte, error) {
-	cmd, err := b.command(ctx, p)
-	if err != nil {
-		return nil, nil, err
-	}
-	cmd.Dir = b.Space
-	cmd.Env = os.Environ()
-	for name, value := range env {
-		cmd.Env = append(cmd.Env, name+"="+value)
-	}
-	return capture(cmd)
+	const both = 2
+	return orphan(ctx, cmd, t, both)
 }
 
 func (b *Bare) command(ctx context.Context, p *attempt.Program) (*exec.Cmd, error) {
-	if b.Python != "" {
-		script, err := attempt.Python(*p)
-		if err != nil {
-			return nil, err
-		}
-		cmd := exec.CommandContext(ctx, b.Python, "-I", "-", p.Mark)
-		cmd.Stdin = bytes.NewReader([]byte(script))
-		return cmd, nil
-	}
 	text, err := json.Marshal(p)
 	if err != nil {
 		return nil, err
@@ -144,61 +96,11 @@ func (b *Bare) command(ctx context.Context, p *attempt.Program) (*exec.Cmd, erro
 	return cmd, nil
 }
 
-// capture runs a command and keeps of its output what fits.
-func capture(cmd *exec.Cmd) (*Ran, []byte, error) {
-	out := &bounded{left: 4 << 20}
-	cmd.Stdout, cmd.Stderr = out, out
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.WaitDelay = time.Second
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	began := time.Now()
-	err := cmd.Run()
-	var failed *exec.ExitError
-	if err != nil && !errors.As(err, &failed) && !errors.Is(err, exec.ErrWaitDelay) {
-		return nil, nil, fmt.Errorf("run %s: %w", filepath.Base(cmd.Path), err)
-	}
-	ran := &Ran{
-		Exit: exitOf(cmd.ProcessState), Printed: out.all, Cut: out.all > int64(out.kept.Len()),
-		WallMS: time.Since(began).Milliseconds(),
-		CPUMS:  (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Milliseconds(),
-	}
-	ran.Lines, ran.Done = readLines(out.kept.Bytes())
-	return ran, out.kept.Bytes(), nil
-}
-
-func exitOf(s *os.ProcessState) tranca.Exit {
-	st, ok := s.Sys().(syscall.WaitStatus)
-	switch {
-	case ok && st.Signaled():
-		return tranca.Exit{Code: -1, Signal: tranca.Signal(st.Signal()), Reason: tranca.EndSignaled}
-	case ok && st.Exited():
-		return tranca.Exit{Code: st.ExitStatus(), Reason: tranca.EndExited}
-	}
-	return tranca.Exit{Code: -1, Reason: tranca.EndError}
-}
-
-// bounded keeps the first bytes and counts all.
-type bounded struct {
-	mu   sync.Mutex
-	kept bytes.Buffer
-	left int
-	all  int64
-}
-
-func (b *bounded) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.all += int64(len(p))
-	n := min(len(p), b.left)
-	b.left -= n
-	b.kept.Write(p[:n])
-	return len(p), nil
-}
-
-// collectNaively reads what programs make as somebody does who thinks of no
-// evil: it follows links. It is the control of the file interface.
-func collectNaively(all []hostile.Collect, out *Outcome, mu *sync.Mutex) (stop func()) {
-	if !slices.ContainsFunc(all, func(c hostile.Collect) bool { return c.During }) {
+// collectDuring reads what a program makes, again and again while it runs, as
+// somebody does who thinks of no evil: it follows links. It is the control of the
+// file interface.
+func (c *commands) collectDuring(all []hostile.Collect) (stop func()) {
+	if !slices.ContainsFunc(all, func(one hostile.Collect) bool { return one.During }) {
 		return func() {}
 	}
 	done := make(chan struct{})
@@ -210,9 +112,9 @@ func collectNaively(all []hostile.Collect, out *Outcome, mu *sync.Mutex) (stop f
 				return
 			case <-time.After(time.Millisecond):
 			}
-			for _, c := range all {
-				if c.During {
-					readNaively(c, out, mu)
+			for _, one := range all {
+				if one.During {
+					c.readNaively(one)
 				}
 			}
 		}
@@ -223,33 +125,27 @@ func collectNaively(all []hostile.Collect, out *Outcome, mu *sync.Mutex) (stop f
 	}
 }
 
-func readNaively(c hostile.Collect, out *Outcome, mu *sync.Mutex) {
-	keep := func(data []byte) {
-		mu.Lock()
-		defer mu.Unlock()
-		if kept := out.Seen.Output["the collected file "+c.Path]; len(kept) < mostSeen {
-			out.Seen.Output["the collected file "+c.Path] = append(kept, data...)
-		}
-	}
-	if c.List {
-		_ = filepath.Walk(c.Path, func(path string, info os.FileInfo, err error) error {
-			keep([]byte(path + "\n"))
+func (c *commands) readNaively(one hostile.Collect) {
+	what := "the collected file " + one.Path
+	if one.List {
+		_ = filepath.Walk(one.Path, func(path string, _ os.FileInfo, _ error) error {
+			c.see(what, []byte(path+"\n"))
 			return nil
 		})
 		return
 	}
-	f, err := os.OpenFile(c.Path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, err := os.OpenFile(one.Path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return
 	}
 	defer f.Close()
 	_ = f.SetReadDeadline(time.Now().Add(time.Second))
 	data, _ := io.ReadAll(io.LimitReader(f, most))
-	keep(data)
-	if !c.During && !regular(f) {
-		mu.Lock()
-		defer mu.Unlock()
-		out.Collected = append(out.Collected, specialRead)
+	c.see(what, data)
+	if !one.During && !regular(f) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.out.Collected = append(c.out.Collected, specialRead)
 	}
 }
 

@@ -35,6 +35,9 @@ type Box struct {
 	// run instead: where memory is bounded by the address space of each process,
 	// the static program, whose runtime reserves much and uses little, can't run.
 	Python string
+	// Bare says that the backend hides no files: a program starts in a folder of
+	// its own, somewhere among the host's.
+	Bare bool
 	// Slack is what a run may take beyond its wall-clock limit.
 	Slack time.Duration
 	// Config is what else engines are made from.
@@ -49,11 +52,10 @@ const (
 	boxTmp   = "/tmp"
 )
 
-// View implements [Target]. A backend that hides no files has its own folder
-// somewhere among the host's: programs start in it.
+// View implements [Target].
 func (b *Box) View() world.View {
-	if b.Policy.Backend == "subprocess" {
-		return world.View{Space: ".", Tmp: "/tmp", Bare: true}
+	if b.Bare {
+		return world.View{Space: ".", Tmp: boxTmp, Bare: true}
 	}
 	return world.View{Space: boxSpace, Tmp: boxTmp}
 }
@@ -277,11 +279,6 @@ func (r *boxRun) tell(changes []tranca.Change) {
 			r.out.Seen.Told[c.Path] = true
 		}
 	}
-}
-
-// newOutcome is one of which nothing is seen yet.
-func newOutcome() *Outcome {
-	return &Outcome{Seen: world.Seen{Output: map[string][]byte{}, Told: map[string]bool{}}}
 }
 
 // most is how much is read of a collected file.

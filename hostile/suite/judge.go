@@ -78,22 +78,23 @@ func Judge(p *hostile.Probe, c *report.Column, twin, control, tried *Observation
 		Evidence: evidence(p, tried),
 	}
 	expect(&cell, p, c)
-	cell.Verdict, cell.Why = verdict(p, c, twin, control, tried)
-	if control != nil {
-		cell.Control = "none: escaped"
-		if len(trips(p, control)) == 0 {
-			cell.Control = "none: not escaped"
-		}
-	}
-	if cell.Verdict == report.Unknown || cell.Verdict == report.NotApplicable {
-		if control != nil && len(trips(p, control)) == 0 {
+	bites := control != nil && len(trips(p, control)) > 0
+	cell.Verdict, cell.Why = verdict(p, c, twin, control, tried, bites)
+	switch {
+	case control == nil:
+	case bites:
+		cell.Control = NoBoundary + ": escaped"
+	default:
+		cell.Control = NoBoundary + ": not escaped"
+		if cell.Verdict == report.Unknown || cell.Verdict == report.NotApplicable {
 			cell.Evidence = append(cell.Evidence, evidence(p, control)...)
 		}
 	}
 	return cell
 }
 
-func verdict(p *hostile.Probe, c *report.Column, twin, control, tried *Observation) (report.Verdict, string) {
+// verdict decides; bites says that the control escaped.
+func verdict(p *hostile.Probe, c *report.Column, twin, control, tried *Observation, bites bool) (report.Verdict, string) {
 	if v, why := nothing(tried, "the attempt"); v != "" {
 		return v, why
 	}
@@ -106,7 +107,7 @@ func verdict(p *hostile.Probe, c *report.Column, twin, control, tried *Observati
 			return report.Unknown, why
 		}
 	}
-	if c.Kind == report.ColumnControl || control != nil && len(trips(p, control)) == 0 {
+	if !bites {
 		return uncontrolled(p)
 	}
 	if v, why := nothing(twin, "the benign twin"); v != "" {

@@ -115,12 +115,15 @@ func (s Stage) try(ctx context.Context, p *hostile.Probe, twin bool, target Targ
 }
 
 func (s Stage) within(ctx context.Context, w *world.World, p *hostile.Probe, twin bool, target Target) *Observation {
-	view := target.View()
-	t, err := newTrial(w, p, twin, view)
+	t, err := newTrial(w, p, twin, target.View())
 	if err != nil {
 		return &Observation{Broken: err.Error()}
 	}
-	if lacks := w.Lacks(t.text(), view); len(lacks) > 0 {
+	// What is left of them has nothing here that it could stand for.
+	if lacks := hostile.Placeholders(t.text()); len(lacks) > 0 {
+		for i := range lacks {
+			lacks[i] = "{" + lacks[i] + "}"
+		}
 		return &Observation{Lacks: lacks}
 	}
 	owners := func() []world.Finding { return nil }

@@ -5,10 +5,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strconv"
 	"sync"
-
-	"tranca/internal/linux/netns"
 )
 
 // ear is a listener of the host that counts.
@@ -39,11 +36,6 @@ func (e *ear) heard() (int, []byte) {
 
 // listen opens the listeners that the probe names.
 func (w *World) listen() error {
-	if w.o.Stand {
-		if err := netns.RaiseLoopback(); err != nil {
-			return errorf("loopback of the disposable place", err)
-		}
-	}
 	for _, l := range []struct{ name, network, address string }{
 		{"tcp4", "tcp4", "127.0.0.1:0"}, {"udp4", "udp4", "127.0.0.1:0"},
 		{"tcp6", "tcp6", "[::1]:0"}, {"udp6", "udp6", "[::1]:0"}, {"dns", "udp4", "127.0.0.1:0"},
@@ -206,5 +198,3 @@ func (w *World) hits() (found []Finding) {
 	}
 	return found
 }
-
-func itoa(n int) string { return strconv.Itoa(n) }

@@ -3,6 +3,7 @@ package world
 import (
 	"crypto/rand"
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"golang.org/x/sys/unix"
@@ -37,17 +38,8 @@ func (w *World) shareMemory() error {
 	w.vars["shm.key"] = fmt.Sprint(key)
 	w.undo = append(w.undo, func() error {
 		_, err := unix.SysvShmCtl(s.id, unix.IPC_RMID, nil)
-		return errorf("shared memory", firstError(unix.SysvShmDetach(s.data), err))
+		return errorf("shared memory", errors.Join(unix.SysvShmDetach(s.data), err))
 	})
-	return nil
-}
-
-func firstError(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strconv"
 	"syscall"
 	"time"
 )
@@ -39,7 +40,7 @@ func (w *World) startVictim() error {
 		close(v.ended)
 	}()
 	w.victim = v
-	w.vars["victim"] = itoa(cmd.Process.Pid)
+	w.vars["victim"] = strconv.Itoa(cmd.Process.Pid)
 	w.undo = append(w.undo, v.close)
 	return nil
 }
@@ -58,7 +59,7 @@ func (v *victim) look() []Finding {
 		return []Finding{{"signalled", "a process of the host was ended: " + v.cmd.ProcessState.String()}}
 	case <-time.After(5 * time.Millisecond):
 	}
-	status, err := os.ReadFile("/proc/" + itoa(v.cmd.Process.Pid) + "/stat")
+	status, err := os.ReadFile("/proc/" + strconv.Itoa(v.cmd.Process.Pid) + "/stat")
 	if err == nil && stopped(status) {
 		return []Finding{{"signalled", "a process of the host was stopped"}}
 	}

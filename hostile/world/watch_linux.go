@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"tranca/internal/policy"
 )
 
 // watched is a file of the host and what it was like.
@@ -114,7 +116,7 @@ func (w *World) planted(told map[string]bool) (found []Finding) {
 	}
 	_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		rel, _ := filepath.Rel(root, path)
-		if err != nil || d.IsDir() || w.known(path) || told[mountTargets+"rw/"+rel] || !executedByHost(rel) {
+		if err != nil || d.IsDir() || w.known(path) || told[mountTargets+"rw/"+rel] || !policy.HostExecutable(rel, policy.DefaultProtect()) {
 			return nil
 		}
 		found = append(found, Finding{"planted", rel + " is in the writable mount, where the host would execute it, and no result says so"})
@@ -126,17 +128,6 @@ func (w *World) planted(told map[string]bool) (found []Finding) {
 func (w *World) known(path string) bool {
 	for _, f := range w.watched {
 		if f.path == path {
-			return true
-		}
-	}
-	return false
-}
-
-// executedByHost reports whether programs of the host execute or obey a file of
-// this name by themselves.
-func executedByHost(rel string) bool {
-	for _, part := range []string{".git/hooks/", ".git/config", ".envrc", ".vscode/", ".mcp.json", ".github/hooks/", ".bashrc", ".profile", ".gitconfig"} {
-		if strings.Contains("/"+rel, "/"+part) {
 			return true
 		}
 	}

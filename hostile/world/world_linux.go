@@ -49,7 +49,7 @@ type World struct {
 func word(prefix string) string { return prefix + strings.ToLower(rand.Text())[:14] }
 
 // Open makes a world. What can't be made here, such as a listener by IPv6, is
-// left out, and [World.Lacks] tells which of it a probe misses.
+// left out of [World.Vars].
 func Open(o Options) (*World, error) {
 	w := &World{
 		Mark: word("tm"), o: o,
@@ -102,9 +102,10 @@ func (w *World) folder(below string) (string, error) {
 
 // Own makes a path of the host one that is removed with the world, whoever makes
 // it.
-func (w *World) Own(path string) {
-	w.undo = append(w.undo, func() error { return removeAll(path) })
-}
+func (w *World) Own(path string) { w.Later(func() error { return removeAll(path) }) }
+
+// Later has something done when the world is closed, after every look.
+func (w *World) Later(do func() error) { w.undo = append(w.undo, do) }
 
 // removeAll removes a folder in which a program may have taken rights away.
 func removeAll(dir string) error {
@@ -303,31 +304,6 @@ func (w *World) Vars(v View) map[string]string {
 		all["unix.rw"] = mountTargets + "rw/" + filepath.Base(path)
 	}
 	return all
-}
-
-// Lacks returns the placeholders in a text for which there is nothing here.
-func (w *World) Lacks(text string, v View) []string {
-	vars := w.Vars(v)
-	var lacks []string
-	for rest := text; ; {
-		_, after, found := strings.Cut(rest, "{")
-		if !found {
-			return lacks
-		}
-		name, tail, found := strings.Cut(after, "}")
-		if !found {
-			return lacks
-		}
-		if _, ok := vars[name]; !ok && placeholder(name) {
-			lacks = append(lacks, "{"+name+"}")
-		}
-		rest = tail
-	}
-}
-
-// placeholder reports whether a text between braces is meant as one.
-func placeholder(name string) bool {
-	return name != "" && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789.") == ""
 }
 
 // errorf says what of the world failed.

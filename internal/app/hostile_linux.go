@@ -342,13 +342,13 @@ func (p *proof) waived(found tranca.Report) []tranca.Item {
 const slack = 15 * time.Second
 
 func (p *proof) box(held *backend.Registry, column, runtime string, found tranca.Report) *suite.Box {
-	python := ""
-	if slices.Contains(p.waived(found), tranca.ItemMemory) {
+	waived, python := p.waived(found), ""
+	if slices.Contains(waived, tranca.ItemMemory) {
 		python = "python3"
 	}
 	return &suite.Box{
-		Python: python, Backends: held, Images: imagestore.New(imagestore.Options{}), Program: p.program, Slack: slack,
-		Policy: suitePolicy(held.All()[0].Name(), runtime, found, p.waived(found)),
+		Python: python, Bare: column == subprocess, Backends: held, Images: imagestore.New(imagestore.Options{}), Program: p.program, Slack: slack,
+		Policy: suitePolicy(held.All()[0].Name(), runtime, found, waived),
 		Config: engine.Config{Changes: func() (*changeset.Store, error) {
 			return changeset.OpenStore(filepath.Join(p.dir, "changes"))
 		}},
