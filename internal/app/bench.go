@@ -121,6 +121,11 @@ func containerRuntimes(ctx context.Context, all *backend.Registry) ([]string, er
 	if err != nil {
 		return nil, err
 	}
+	return runtimeNames(report), closed
+}
+
+// runtimeNames lists the runtimes that a report tells of, the default one first.
+func runtimeNames(report tranca.Report) []string {
 	names := []string{report.Facts[tranca.FactRuntime]}
 	for name := range strings.SplitSeq(report.Facts["runtimes"], ", ") {
 		// containerd's own names of its shims stand for the same again.
@@ -128,7 +133,7 @@ func containerRuntimes(ctx context.Context, all *backend.Registry) ([]string, er
 			names = append(names, name)
 		}
 	}
-	return names, closed
+	return names
 }
 
 func rest(names []string) []string { return names[min(1, len(names)):] }

@@ -23,6 +23,7 @@ import (
 	"tranca/hostile/world"
 	"tranca/internal/app/backends"
 	"tranca/internal/backend"
+	"tranca/internal/bench/baseline"
 	"tranca/internal/changeset"
 	"tranca/internal/cli"
 	"tranca/internal/engine"
@@ -221,13 +222,13 @@ func (p *proof) findColumns(ctx context.Context) error {
 // are for. Its containers are the engine's own, so that what a program takes there
 // is bounded by the program alone.
 func (p *proof) addReference(ctx context.Context) {
-	socket, image := os.Getenv("TRANCA_CONTAINER_ENGINE"), os.Getenv("TRANCA_CONTAINER_IMAGE")
+	named, image := os.Getenv("TRANCA_CONTAINER_ENGINE"), os.Getenv("TRANCA_CONTAINER_IMAGE")
 	if !p.setup.Reference || image == "" {
 		return
 	}
 	args := []string{"docker"}
-	if filepath.IsAbs(socket) {
-		args = append(args, "--host", "unix://"+socket)
+	if host := baseline.DockerHost(named); host != "" {
+		args = append(args, "--host", host)
 	}
 	target := &suite.Against{Args: append(args, "run", "--rm", "--interactive", image, "python3", "-I", "-")}
 	c := report.Column{
@@ -289,10 +290,7 @@ func (p *proof) addBackend(ctx context.Context, b tranca.Backend) {
 	if !ok {
 		return
 	}
-	for name := range strings.SplitSeq(found.Facts["runtimes"], ", ") {
-		if name == "" || name == found.Facts[tranca.FactRuntime] || strings.HasPrefix(name, "io.containerd.") {
-			continue
-		}
+	for _, name := range rest(runtimeNames(found)) {
 		column := fmt.Sprintf("%s (%s)", b.Name(), name)
 		if !p.wantsColumn(column) {
 			continue

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -73,10 +74,10 @@ func (a *app) benchCommand() *cli.Command {
 		Usage: "measure what each backend costs on this host",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "quick", Usage: "end within a minute: fewer rounds, wider intervals"},
-			&cli.StringSliceFlag{Name: "only", Usage: "measure these backends and baselines alone, `NAMES` with commas between; may be repeated"},
+			listFlag("only", "measure these backends and baselines alone, `NAMES` with commas between; may be repeated"),
 			&cli.IntFlag{Name: "rounds", Usage: fmt.Sprintf("start each at most this `NUMBER` of times (%d, with --quick %d)", measure.DefaultRounds, measure.QuickRounds), HideDefault: true},
 			&cli.Uint64Flag{Name: "seed", Usage: "the `NUMBER` from which the random order is made", Value: 1},
-			&cli.StringSliceFlag{Name: "waive", Usage: "do without enforcing this `ITEM`, and say so; may be repeated"},
+			listFlag("waive", "do without enforcing this `ITEM`, and say so; may be repeated"),
 			&cli.StringFlag{Name: "image", Usage: "the image of this `NAME` or digest for containers", HideDefault: true},
 			jsonFlag("print all figures as JSON"),
 			&cli.StringFlag{Name: "html", Usage: "write a page with tables and plots to `FILE`", HideDefault: true},
@@ -102,11 +103,11 @@ func (a *app) bench(ctx context.Context, c *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	before, err := earlier("compare", c.String("compare"))
+	before, err := earlier("compare", c.String("compare"), bench.Read)
 	if err != nil {
 		return err
 	}
-	res, err := earlier("show", c.String("show"))
+	res, err := earlier("show", c.String("show"), bench.Read)
 	if err != nil {
 		return err
 	}
@@ -158,21 +159,16 @@ func benchSetup(c *cli.Command) (BenchSetup, error) {
 			s.Rounds = measure.QuickRounds
 		}
 	}
-	for _, list := range c.StringSlice("only") {
+	for _, list := range listed(c, "only") {
 		for name := range strings.SplitSeq(list, ",") {
 			if name = strings.TrimSpace(name); name != "" && !slices.Contains(s.Only, name) {
 				s.Only = append(s.Only, name)
 			}
 		}
 	}
-	for _, name := range c.StringSlice("waive") {
-		item := tranca.Item(name)
-		if !slices.Contains(tranca.Waivable(), item) {
-			return s, &usageError{c.FullName(), fmt.Sprintf("--waive %s: it can't be waived; what can is %v", name, tranca.Waivable())}
-		}
-		s.Waive = append(s.Waive, item)
-	}
-	return s, nil
+	var err error
+	s.Waive, err = waived(c)
+	return s, err
 }
 
 // showBench prints the result and writes what was asked for. It reports whether
@@ -185,7 +181,7 @@ func (a *app) showBench(c *cli.Command, res, before *bench.Result) (bad bool) {
 		failed(report.Table(a.Stdout, res))
 	}
 	if path := c.String("html"); path != "" {
-		failed(written("--html", os.WriteFile(path, []byte(report.HTML(res)), 0o644)))
+		failed(written("--html", writeText(path, report.HTML(res))))
 	}
 	if dir := c.String("svg"); dir != "" {
 		failed(written("--svg", writePlots(dir, res)))
@@ -217,11 +213,18 @@ func writePlots(dir string, res *bench.Result) error {
 		return err
 	}
 	for _, p := range report.Plots(res) {
-		if err := os.WriteFile(filepath.Join(dir, p.Name+".svg"), []byte(p.SVG), 0o644); err != nil {
+		if err := writeText(filepath.Join(dir, p.Name+".svg"), p.SVG); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func writeText(path, text string) error {
+	return writeWhole(path, 0o644, func(w io.Writer) error {
+		_, err := io.WriteString(w, text)
+		return err
+	})
 }
 
 func written(flag string, err error) error {

@@ -2,14 +2,16 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"os"
 
 	"tranca"
 	"tranca/internal/bench"
+	"tranca/internal/statefile"
 )
 
 // earlier reads the result that a flag names; nil for none.
-func earlier(flag, path string) (*bench.Result, error) {
+func earlier[T any](flag, path string, read func(io.Reader) (*T, error)) (*T, error) {
 	if path == "" {
 		return nil, nil
 	}
@@ -18,7 +20,7 @@ func earlier(flag, path string) (*bench.Result, error) {
 		return nil, fmt.Errorf("%w: --%s: %w", tranca.ErrInvalid, flag, err)
 	}
 	defer f.Close()
-	r, err := bench.Read(f)
+	r, err := read(f)
 	if err != nil {
 		return nil, fmt.Errorf("--%s %s: %w", flag, path, err)
 	}
@@ -31,7 +33,7 @@ func (a *app) keepBench(res *bench.Result) error {
 	if res.Partial || len(res.Only) > 0 {
 		return nil
 	}
-	path, err := bench.StatePath(a.Getenv)
+	path, err := statefile.Path(a.Getenv, statefile.Bench)
 	if err != nil {
 		return nil //nolint:nilerr // a user without a home has nowhere to keep it
 	}

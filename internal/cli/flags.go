@@ -179,6 +179,12 @@ func listed(c *cli.Command, name string) []string {
 	return *given
 }
 
+// waived reads a listFlag --waive.
+func waived(c *cli.Command) ([]tranca.Item, error) {
+	o, err := overrides(c, []valueFlag{{name: "waive", set: addWaiver}})
+	return o.Waive, err
+}
+
 // overrides reads what the flags say.
 func overrides(c *cli.Command, sets ...[]valueFlag) (policy.Overrides, error) {
 	var o policy.Overrides

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
@@ -155,17 +154,9 @@ func hostileSetup(c *cli.Command) (HostileSetup, error) {
 		}
 		names[name] = true
 	}
-	for _, text := range listed(c, "waive") {
-		if !slices.Contains(tranca.Waivable(), tranca.Item(text)) {
-			var words []string
-			for _, item := range tranca.Waivable() {
-				words = append(words, string(item))
-			}
-			return wrong("waive", fmt.Errorf("%w: %q can't be waived; these can: %s", tranca.ErrInvalid, text, strings.Join(words, ", ")))
-		}
-		s.Waive = append(s.Waive, tranca.Item(text))
-	}
-	return s, nil
+	var err error
+	s.Waive, err = waived(c)
+	return s, err
 }
 
 // suite says why there is none, where there is none.
@@ -191,7 +182,7 @@ func (a *app) hostile(ctx context.Context, c *cli.Command) error {
 	if _, err := a.chosen(setup); err != nil {
 		return err
 	}
-	before, err := readReport(c.String("compare"))
+	before, err := earlier("compare", c.String("compare"), report.Read)
 	if err != nil {
 		return err
 	}
@@ -244,23 +235,6 @@ func (a *app) keepHostile(found *report.Report, s HostileSetup) error {
 		return nil //nolint:nilerr // a user without a home has nowhere to keep it
 	}
 	return keepState(path, found.WriteJSON)
-}
-
-// readReport reads the file of --compare; nil where there is none.
-func readReport(path string) (*report.Report, error) {
-	if path == "" {
-		return nil, nil
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("%w: --compare: %w", tranca.ErrInvalid, err)
-	}
-	defer f.Close()
-	r, err := report.Read(f)
-	if err != nil {
-		return nil, fmt.Errorf("--compare %s: %w", path, err)
-	}
-	return r, nil
 }
 
 // comparison compares with an earlier report, as far as this run went: what the

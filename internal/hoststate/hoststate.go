@@ -98,14 +98,32 @@ func Left(before, now *State) []string {
 // or the time is over; then it returns what is left. The kernel frees some
 // things after the call that ends them has returned.
 func WaitClean(before *State, o Options, most time.Duration) ([]string, error) {
-	for deadline := time.Now().Add(most); ; time.Sleep(50 * time.Millisecond) {
+	return wait(most, func() ([]string, error) {
 		now, err := Take(o)
 		if err != nil {
 			return nil, err
 		}
-		left := Left(before, now)
-		if len(left) == 0 || time.Now().After(deadline) {
-			return left, nil
+		return Left(before, now), nil
+	})
+}
+
+// WaitDead waits as [WaitClean] does, until none is alive of the processes that
+// have come since before, which [Sandboxed] returned for the same programs.
+func WaitDead(before map[string]bool, programs []string, most time.Duration) ([]string, error) {
+	return wait(most, func() ([]string, error) {
+		now, err := Sandboxed(programs)
+		if err != nil {
+			return nil, err
+		}
+		return Left(&State{Processes: before}, &State{Processes: now}), nil
+	})
+}
+
+func wait(most time.Duration, look func() ([]string, error)) ([]string, error) {
+	for deadline := time.Now().Add(most); ; time.Sleep(50 * time.Millisecond) {
+		left, err := look()
+		if err != nil || len(left) == 0 || time.Now().After(deadline) {
+			return left, err
 		}
 	}
 }

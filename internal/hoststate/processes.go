@@ -29,32 +29,46 @@ func Sandboxed(programs []string) (map[string]bool, error) {
 // come and go without tranca. Zombies count: somebody should have reaped them.
 // The namespaces are those of all processes.
 func processes(programs []string) (procs, spaces map[string]bool, err error) {
-	entries, err := os.ReadDir("/proc")
+	all, err := table()
 	if err != nil {
 		return nil, nil, err
 	}
 	own := namespacesOf("self")
 	procs, spaces = map[string]bool{}, map[string]bool{}
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil || pid == os.Getpid() {
-			continue
-		}
-		stat, ok := readStat(pid)
-		if !ok {
+	for pid, stat := range all {
+		if pid == os.Getpid() {
 			continue
 		}
 		foreign := false
-		for kind, ns := range namespacesOf(e.Name()) {
+		for kind, ns := range namespacesOf(strconv.Itoa(pid)) {
 			spaces[ns] = true
 			foreign = foreign || ns != own[kind]
 		}
-		exe, err := os.Readlink(filepath.Join("/proc", e.Name(), "exe"))
+		exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
 		if foreign || err == nil && slices.Contains(programs, strings.TrimSuffix(exe, " (deleted)")) {
 			procs[fmt.Sprintf("%d %s %s started %s", pid, stat.comm, stat.state, stat.started)] = true
 		}
 	}
 	return procs, spaces, nil
+}
+
+// table reads what /proc says of every process.
+func table() (map[int]stat, error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, err
+	}
+	all := make(map[int]stat, len(entries))
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		if s, ok := readStat(pid); ok {
+			all[pid] = s
+		}
+	}
+	return all, nil
 }
 
 // namespacesOf returns the namespaces of a process by kind; none if it has

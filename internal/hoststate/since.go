@@ -2,7 +2,6 @@ package hoststate
 
 import (
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 )
@@ -87,25 +86,6 @@ func foreign(own map[string]string, pid int) bool {
 		}
 	}
 	return false
-}
-
-// table reads what /proc says of every process.
-func table() (map[int]stat, error) {
-	entries, err := filepath.Glob("/proc/[0-9]*")
-	if err != nil {
-		return nil, err
-	}
-	all := make(map[int]stat, len(entries))
-	for _, e := range entries {
-		pid, err := strconv.Atoi(filepath.Base(e))
-		if err != nil {
-			continue
-		}
-		if s, ok := readStat(pid); ok {
-			all[pid] = s
-		}
-	}
-	return all, nil
 }
 
 // Still returns those of the lines of [Left] that are there now.

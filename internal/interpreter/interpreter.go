@@ -157,8 +157,17 @@ func Names() []string {
 func OnHost() []string {
 	return slices.DeleteFunc(Names(), func(name string) bool {
 		l, err := Find(name)
-		return err != nil || !slices.ContainsFunc(l.Programs, executable)
+		return err != nil || l.HostProgram() == ""
 	})
+}
+
+// HostProgram returns the path of this host's interpreter; "" where there is
+// none in the known places.
+func (l *Language) HostProgram() string {
+	if i := slices.IndexFunc(l.Programs, executable); i >= 0 {
+		return l.Programs[i]
+	}
+	return ""
 }
 
 func executable(path string) bool {

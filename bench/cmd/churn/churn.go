@@ -189,17 +189,9 @@ func (o *options) happen(ctx context.Context, what incident, supervisor *os.Proc
 // themselves, before anybody sweeps.
 func orphansDie(self string, before map[string]bool) error {
 	const most = 5 * time.Second
-	for deadline := time.Now().Add(most); ; time.Sleep(20 * time.Millisecond) {
-		now, err := hoststate.Sandboxed([]string{self})
-		if err != nil {
-			return err
-		}
-		left := hoststate.Left(&hoststate.State{Processes: before}, &hoststate.State{Processes: now})
-		if len(left) == 0 {
-			return nil
-		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("alive %v after their supervisor was killed:\n\t%s", most, strings.Join(left, "\n\t"))
-		}
+	left, err := hoststate.WaitDead(before, []string{self}, most)
+	if len(left) > 0 {
+		err = fmt.Errorf("alive %v after their supervisor was killed:\n\t%s", most, strings.Join(left, "\n\t"))
 	}
+	return err
 }

@@ -37,19 +37,11 @@ func start(ctx context.Context, program, socket string) (*server, error) {
 // sandboxes die without anybody's help.
 func (s *server) died() error {
 	<-s.Done()
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
-		now, err := hoststate.Sandboxed([]string{s.program})
-		if err != nil {
-			return err
-		}
-		left := hoststate.Left(&hoststate.State{Processes: s.before}, &hoststate.State{Processes: now})
-		if len(left) == 0 {
-			return nil
-		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("10 s after the server was killed these live on: %v", left)
-		}
+	left, err := hoststate.WaitDead(s.before, []string{s.program}, 10*time.Second)
+	if len(left) > 0 {
+		err = fmt.Errorf("10 s after the server was killed these live on: %v", left)
 	}
+	return err
 }
 
 // clear destroys every sandbox and waits until no guest agent is left.

@@ -3,7 +3,6 @@ package baseline
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -14,6 +13,7 @@ import (
 	"tranca"
 	"tranca/internal/bench"
 	"tranca/internal/bench/measure"
+	"tranca/internal/interpreter"
 )
 
 // The names of the baselines.
@@ -36,18 +36,17 @@ type Options struct {
 	Runtimes []string
 }
 
-// pythons are the places of the interpreter, as package interpreter looks for
-// it in sandboxes.
-var pythons = []string{"/usr/bin/python3", "/usr/local/bin/python3", "/bin/python3"}
-
-// Python returns the interpreter that is measured.
+// Python returns the interpreter that is measured, from where sandboxes of the
+// host's tree have theirs.
 func Python() (string, error) {
-	for _, path := range pythons {
-		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
-			return path, nil
-		}
+	python, err := interpreter.Find("python")
+	if err != nil {
+		return "", err
 	}
-	return "", fmt.Errorf("%w: python3 is at none of %s: install it", tranca.ErrNotFound, strings.Join(pythons, ", "))
+	if path := python.HostProgram(); path != "" {
+		return path, nil
+	}
+	return "", fmt.Errorf("%w: python3 is at none of %s: install it", tranca.ErrNotFound, strings.Join(python.Programs, ", "))
 }
 
 // Loop does a bare start as anybody would.
@@ -56,8 +55,8 @@ func Loop(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	out, err := exec.CommandContext(ctx, python, "-I", "-c", "print(6*7)").Output()
-	if err == nil && string(out) != "42\n" {
+	out, err := exec.CommandContext(ctx, python, "-I", "-c", measure.StartCode).Output()
+	if err == nil && string(out) != measure.Answer {
 		err = fmt.Errorf("it printed %q", out)
 	}
 	return err
@@ -165,7 +164,7 @@ func version(ctx context.Context, path string, args ...string) string {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, path, args...).CombinedOutput()
-	if err != nil && !errors.Is(err, exec.ErrWaitDelay) {
+	if err != nil {
 		return "unknown: " + err.Error()
 	}
 	line, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")

@@ -160,7 +160,7 @@ func TestDockerHost(t *testing.T) {
 	for in, want := range map[string]string{
 		"unix:///run/x.sock": "unix:///run/x.sock", "/run/x.sock": "unix:///run/x.sock", "docker": "", "": "",
 	} {
-		if got := dockerHost(in); got != want {
+		if got := DockerHost(in); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -104,7 +105,7 @@ func subject(about bench.Subject, c command) measure.Subject {
 		}
 		for i, arg := range opened.argv {
 			if arg == folderWord {
-				opened.argv = append([]string(nil), opened.argv...)
+				opened.argv = slices.Clone(opened.argv)
 				opened.argv[i] = dir
 			}
 		}

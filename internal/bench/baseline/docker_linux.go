@@ -24,7 +24,7 @@ func dockerRuns(ctx context.Context, o Options) []measure.Subject {
 		return []measure.Subject{missing(about, "docker is not installed")}
 	}
 	client := []string{path}
-	if host := dockerHost(o.Getenv("TRANCA_CONTAINER_ENGINE")); host != "" {
+	if host := DockerHost(o.Getenv("TRANCA_CONTAINER_ENGINE")); host != "" {
 		client = append(client, "-H", host)
 	}
 	ask, cancel := context.WithTimeout(ctx, 10*time.Second)
@@ -60,9 +60,9 @@ func levelOf(runtime string) tranca.Level {
 	return tranca.LevelContainer
 }
 
-// dockerHost turns what names an engine for tranca into what names one for
+// DockerHost turns what names an engine for tranca into what names one for
 // docker; empty lets it take its own.
-func dockerHost(engine string) string {
+func DockerHost(engine string) string {
 	switch {
 	case strings.HasPrefix(engine, "unix://"):
 		return engine

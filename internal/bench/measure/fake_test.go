@@ -46,8 +46,8 @@ func (f *fake) Run(ctx context.Context, code string, out io.Writer) error {
 func reply(code string, d time.Duration, out io.Writer) error {
 	size := 0
 	switch {
-	case code == startCode:
-		_, _ = io.WriteString(out, answer)
+	case code == StartCode:
+		_, _ = io.WriteString(out, Answer)
 	case strings.Contains(code, "begin()\n"):
 		for range strings.Count(code, "begin()\n") {
 			_, _ = io.WriteString(out, ".")

@@ -16,13 +16,12 @@ import (
 // by turns.
 func (r *run) harness(ctx context.Context) error {
 	h := &r.cfg.Result.Harness
-	h.Bound = bench.HarnessBound
 	bare := r.all[0]
 	if bare.runner == nil {
 		return nil
 	}
 	nothing := func(_ context.Context, _ string, out io.Writer) error {
-		_, err := io.WriteString(out, answer)
+		_, err := io.WriteString(out, Answer)
 		return err
 	}
 	var empty, ours, loop []float64

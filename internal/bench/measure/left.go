@@ -3,8 +3,10 @@ package measure
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
+	"tranca/internal/bench"
 	"tranca/internal/hoststate"
 )
 
@@ -13,8 +15,8 @@ import (
 // to the host since the beginning, a quick run lets that do for all of them;
 // else each is opened once more, with the host looked at before and after.
 func (r *run) left(ctx context.Context) error {
-	running := r.opened()
-	running = running[min(1, len(running)):] // bare has nothing to leave
+	// Bare has nothing to leave. It may have failed, and is not open then.
+	running := slices.DeleteFunc(r.opened(), func(s *subject) bool { return s.About.Kind == bench.KindBare })
 	for _, s := range running {
 		r.closeOne(ctx, s)
 	}

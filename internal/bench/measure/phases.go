@@ -14,13 +14,13 @@ import (
 
 // baseline times bare starts alone, and keeps their median.
 func (r *run) baseline(ctx context.Context, median *float64) error {
-	var times []float64
-	bare := r.opened()[:min(1, len(r.opened()))]
-	if len(bare) == 0 || bare[0].About.Kind != bench.KindBare {
+	bare := r.all[0]
+	if bare.runner == nil {
 		return nil
 	}
+	var times []float64
 	plan := sample.Plan{Rounds: r.pace.baseline, Seed: r.cfg.Seed}
-	err := r.spread(ctx, bare, plan, nil, func(ctx context.Context, s *subject) error {
+	err := r.spread(ctx, []*subject{bare}, plan, nil, func(ctx context.Context, s *subject) error {
 		_, whole, err := start(ctx, s.runner.Run)
 		if err == nil {
 			times = append(times, float64(whole))

@@ -14,8 +14,8 @@ import (
 
 // The program of a start, and its only right answer.
 const (
-	startCode = "print(6*7)"
-	answer    = "42\n"
+	StartCode = "print(6*7)"
+	Answer    = "42\n"
 )
 
 // mark is what a program writes where a part of it begins or ends. Time is
@@ -163,12 +163,12 @@ func (a *arrivals) Write(p []byte) (int, error) {
 func start(ctx context.Context, run func(context.Context, string, io.Writer) error) (first, whole time.Duration, err error) {
 	var a arrivals
 	began := time.Now()
-	if err := run(ctx, startCode, &a); err != nil {
+	if err := run(ctx, StartCode, &a); err != nil {
 		return 0, 0, err
 	}
 	whole = time.Since(began)
-	if got := a.kept.String(); got != answer || a.n != int64(len(answer)) {
-		return 0, 0, fmt.Errorf("it printed %q, want %q", got, answer)
+	if got := a.kept.String(); got != Answer || a.n != int64(len(Answer)) {
+		return 0, 0, fmt.Errorf("it printed %q, want %q", got, Answer)
 	}
 	return a.first.Sub(began), whole, nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -146,6 +147,29 @@ func TestOneThatHangsHasFailed(t *testing.T) {
 	}
 }
 
+// TestOthersAreLookedAtWithoutBare has a bare baseline that dies in mid-run: what
+// the next subject leaves is looked at all the same.
+func TestOthersAreLookedAtWithoutBare(t *testing.T) {
+	var dead atomic.Bool
+	bare := &fake{broken: func(_ int64, code string) error {
+		if code != StartCode {
+			dead.Store(true)
+		}
+		if dead.Load() {
+			return errors.New("no space left")
+		}
+		return nil
+	}}
+	well := &fake{}
+	res, err := shortRun(bare.subject("bare", bench.KindBare), well.subject("well", bench.KindBaseline)).result(t.Context())
+	if err != nil || res.Find("bare").Failed == "" {
+		t.Fatalf("%v, %+v", err, res.Find("bare"))
+	}
+	if !res.Find("well").LeftChecked {
+		t.Error("what is left was not looked at")
+	}
+}
+
 func TestWrongAnswersAreErrors(t *testing.T) {
 	for name, run := range map[string]func(f *fake){
 		"a start": func(f *fake) {
@@ -160,7 +184,7 @@ func TestWrongAnswersAreErrors(t *testing.T) {
 		}
 	}
 	liar := &fake{}
-	if _, err := parts(t.Context(), liar, startCode, 1); err == nil {
+	if _, err := parts(t.Context(), liar, StartCode, 1); err == nil {
 		t.Error("42 is taken for two marks")
 	}
 }

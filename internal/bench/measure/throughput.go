@@ -14,9 +14,10 @@ import (
 	"tranca/internal/bench/stats"
 )
 
-// rate counts whole runs in a second by some callers at once. Each caller has a fixed number of starts, as
-// many as the window has room for and one for each caller at least, so that all
-// of them are waited for, and none that is half done counts or doesn't.
+// rate counts whole runs in a second by some callers at once. They share a fixed
+// number of starts, as many as the window has room for and one for each caller at
+// least, so that all of them are waited for, and none that is half done counts or
+// doesn't.
 func (r *run) rate(ctx context.Context, name bench.MeasureName, callers int) error {
 	starts := map[*subject]int{}
 	var all []*subject

@@ -56,7 +56,6 @@ func formatNS(v float64) string { return bench.Nanoseconds.Format(v) }
 // throughput draws a line for each subject over the number of callers.
 func throughput(r *bench.Result) string {
 	callers := []bench.MeasureName{bench.Throughput1, bench.Throughput8, bench.Throughput64}
-	labels := []string{"1 caller", "8 callers", "64 callers"}
 	var values []float64
 	for _, name := range callers {
 		for _, s := range having(r, name) {
@@ -74,8 +73,8 @@ func throughput(r *bench.Result) string {
 		c.line(left, y.at(t), plotWidth-right, y.at(t), "grid")
 		c.text(left-8, y.at(t)+4, "dim", "end", bench.PerSecond.Format(t))
 	}
-	for i, l := range labels {
-		c.text(at(i), bottom+20, "dim", "middle", l)
+	for i, name := range callers {
+		c.text(at(i), bottom+20, "dim", "middle", title(name))
 	}
 	var ends []label
 	for i := range r.Subjects {
@@ -85,7 +84,7 @@ func throughput(r *bench.Result) string {
 		for i, name := range callers {
 			if m := s.Measure(name); m != nil {
 				points = append(points, fmt.Sprintf("%.1f,%.1f", at(i), y.at(m.P50)))
-				c.circle(at(i), y.at(m.P50), 3.5, "fill "+class, s.Name+", "+labels[i]+": "+bench.PerSecond.Format(m.P50))
+				c.circle(at(i), y.at(m.P50), 3.5, "fill "+class, s.Name+", "+title(name)+": "+bench.PerSecond.Format(m.P50))
 				last.x, last.y, last.class = at(i)+10, y.at(m.P50), class
 			}
 		}

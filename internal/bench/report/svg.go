@@ -12,7 +12,7 @@ import (
 // Plot is one drawing.
 type Plot struct {
 	// Name is that of a file, without its end.
-	Name, Title, What string
+	Name, What string
 	// SVG is the drawing: whole and well-formed, with its own colours for light
 	// and dark.
 	SVG string
@@ -25,9 +25,9 @@ func Plots(r *bench.Result) []Plot {
 		Plot
 		draw func(*bench.Result) string
 	}{
-		{Plot{Name: "latency", Title: "A whole run", What: "`print(6*7)` in a fresh sandbox, from asking for it until nothing of it is left. Circle: first byte. Dot: median. Box: to the 90th percentile. Line: to the 99th. Tick: the slowest."}, latency},
-		{Plot{Name: "throughput", Title: "Starts in a second", What: "Whole runs in a second against the number of callers. Baselines are dashed."}, throughput},
-		{Plot{Name: "protection", Title: "Cost against protection", What: "A whole run as a multiple of a bare one, with its 95 % interval, by isolation level. Others' sandboxes stand at the level of ours that is built alike, and are hollow."}, protection},
+		{Plot{Name: "latency", What: "`print(6*7)` in a fresh sandbox, from asking for it until nothing of it is left. Circle: first byte. Dot: median. Box: to the 90th percentile. Line: to the 99th. Tick: the slowest."}, latency},
+		{Plot{Name: "throughput", What: "Whole runs in a second against the number of callers. Baselines are dashed."}, throughput},
+		{Plot{Name: "protection", What: "A whole run as a multiple of a bare one, with its 95 % interval, by isolation level. Others' sandboxes stand at the level of ours that is built alike, and are hollow."}, protection},
 	} {
 		if svg := p.draw(r); svg != "" {
 			p.SVG = svg

@@ -227,8 +227,7 @@ func gaps(s *bench.Subject) []string {
 		if of[m.Missing] == nil {
 			order = append(order, m.Missing)
 		}
-		meaning, _ := bench.MeaningOf(m.Name)
-		of[m.Missing] = append(of[m.Missing], meaning.Title)
+		of[m.Missing] = append(of[m.Missing], title(m.Name))
 	}
 	var lines []string
 	for _, why := range order {

@@ -7,8 +7,9 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"time"
+
+	"tranca/internal/bench/stats"
 )
 
 // Subject is one thing to time.
@@ -62,10 +63,9 @@ func once(ctx context.Context, s Subject) (time.Duration, error) {
 // Percentile returns the smallest time that at least p percent of the series
 // don't exceed. p is in (0, 100]. An empty series has no percentile: 0.
 func (s Series) Percentile(p float64) time.Duration {
-	if len(s) == 0 {
-		return 0
+	values := make([]float64, len(s))
+	for i, d := range s {
+		values[i] = float64(d)
 	}
-	sorted := slices.Sorted(slices.Values(s))
-	rank := int(float64(len(sorted))*p/100 + 0.999999)
-	return sorted[min(max(rank, 1), len(sorted))-1]
+	return time.Duration(stats.Sort(values).Percentile(p))
 }

@@ -1,6 +1,7 @@
 package sample
 
 import (
+	"cmp"
 	"context"
 	"math/rand/v2"
 	"slices"
@@ -81,7 +82,7 @@ func share(cost []time.Duration, gone []bool, p Plan, spent time.Duration) []int
 	if p.Budget <= 0 {
 		return times
 	}
-	slices.SortFunc(order, func(a, b int) int { return int(cost[a] - cost[b]) })
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(cost[a], cost[b]) })
 	left := p.Budget - spent
 	for n, i := range order {
 		part := max(left, 0) / time.Duration(len(order)-n)

@@ -4,6 +4,7 @@
 package stats
 
 import (
+	"cmp"
 	"math"
 	"math/bits"
 	"math/rand/v2"
@@ -134,26 +135,6 @@ func (h *Histogram) Bins() [][2]int64 {
 	for v, n := range h.bins {
 		all = append(all, [2]int64{v, n})
 	}
-	slices.SortFunc(all, func(a, b [2]int64) int {
-		if a[0] < b[0] {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(all, func(a, b [2]int64) int { return cmp.Compare(a[0], b[0]) })
 	return all
-}
-
-// PercentileOf returns a percentile of bins, as [Samples.Percentile] does.
-func PercentileOf(bins [][2]int64, p float64) int64 {
-	var total int64
-	for _, b := range bins {
-		total += b[1]
-	}
-	rank := max(int64(math.Ceil(float64(total)*p/100-1e-9)), 1)
-	for _, b := range bins {
-		if rank -= b[1]; rank <= 0 {
-			return b[0]
-		}
-	}
-	return 0
 }

@@ -132,10 +132,25 @@ func TestHistogramKeepsThreeDigits(t *testing.T) {
 			t.Fatalf("%d values of %d are counted", n, len(values))
 		}
 		for _, p := range []float64{1, 50, 90, 99, 100} {
-			got, want := float64(PercentileOf(bins, p)), exact.Percentile(p)
+			got, want := float64(percentileOf(bins, p)), exact.Percentile(p)
 			if got < want || got > want*1.001 {
 				t.Fatalf("p%v is %v, exactly %v", p, got, want)
 			}
 		}
 	})
+}
+
+// percentileOf returns a percentile of bins, as [Samples.Percentile] does.
+func percentileOf(bins [][2]int64, p float64) int64 {
+	var total int64
+	for _, b := range bins {
+		total += b[1]
+	}
+	rank := max(int64(math.Ceil(float64(total)*p/100-1e-9)), 1)
+	for _, b := range bins {
+		if rank -= b[1]; rank <= 0 {
+			return b[0]
+		}
+	}
+	return 0
 }
