@@ -52,21 +52,22 @@ func (s *Supervised) run(ctx context.Context, t *Trial) (*Outcome, error) {
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.WaitDelay = time.Second
-	before := hoststate.InOtherPIDNamespaces()
+	before, err := hoststate.InOtherPIDNamespaces()
+	if err != nil {
+		return nil, err
+	}
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
 	running := until(ctx, func() bool {
 		return bytes.Contains(out.bytes(), []byte(attempt.Prefix)) || len(t.World.Marked()) > 0
 	})
-	family := hoststate.Family(cmd.Process.Pid)
-	for pid, start := range hoststate.InOtherPIDNamespaces() {
-		if before[pid] != start {
-			family[pid] = start // what an engine started for it
-		}
-	}
+	family, err := made(cmd.Process.Pid, before)
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
+	if err != nil {
+		return nil, err
+	}
 	if len(family) < 2 && len(t.World.Marked()) == 0 {
 		running = false // what it made is not seen here, and so not what becomes of it
 	}
@@ -86,6 +87,22 @@ func (s *Supervised) run(ctx context.Context, t *Trial) (*Outcome, error) {
 		}
 	}
 	return o, nil
+}
+
+// made are a supervisor with what is below it, and what an engine has started
+// for it meanwhile.
+func made(supervisor int, before map[int]string) (map[int]string, error) {
+	family, err := hoststate.Family(supervisor)
+	if err != nil {
+		return nil, err
+	}
+	foreign, err := hoststate.InOtherPIDNamespaces()
+	for pid, start := range foreign {
+		if before[pid] != start {
+			family[pid] = start
+		}
+	}
+	return family, err
 }
 
 // kill ends what should have ended by itself.

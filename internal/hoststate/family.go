@@ -1,43 +1,43 @@
 package hoststate
 
 import (
+	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
 )
 
 // Family returns a process and all that is below it, zombies left out: pids with
 // their start times, by which a pid that was used again is told apart.
-func Family(pid int) map[int]string {
-	parents, starts := map[int]string{}, map[int]string{}
-	each(func(n int, s stat) { parents[n], starts[n] = s.ppid, s.started })
+func Family(pid int) (map[int]string, error) {
+	all, err := table()
 	family := map[int]string{}
-	for n := range parents {
-		for at := n; at > 1; at, _ = strconv.Atoi(parents[at]) {
+	for n, s := range all {
+		for at := n; at > 1 && s.runs(); at, _ = strconv.Atoi(all[at].ppid) {
 			if at == pid {
-				family[n] = starts[n]
+				family[n] = s.started
 				break
 			}
 		}
 	}
-	return family
+	return family, err
 }
 
 // InOtherPIDNamespaces returns the processes in other pid namespaces than this
 // process's, as far as this user may see that, in the form of [Family].
-func InOtherPIDNamespaces() map[int]string {
+func InOtherPIDNamespaces() (map[int]string, error) {
 	own, err := os.Readlink("/proc/self/ns/pid")
 	if err != nil {
-		return nil
+		return nil, err
 	}
-	all := map[int]string{}
-	each(func(n int, s stat) {
-		ns, err := os.Readlink(filepath.Join("/proc", strconv.Itoa(n), "ns/pid"))
-		if err == nil && ns != own {
-			all[n] = s.started
+	all, err := table()
+	foreign := map[int]string{}
+	for n, s := range all {
+		ns, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", n))
+		if err == nil && ns != own && s.runs() {
+			foreign[n] = s.started
 		}
-	})
-	return all
+	}
+	return foreign, err
 }
 
 // Alive returns those of a family that still run, zombies left out.
@@ -49,20 +49,6 @@ func Alive(family map[int]string) map[int]string {
 		}
 	}
 	return still
-}
-
-// each calls a function for each process that runs.
-func each(do func(pid int, s stat)) {
-	entries, _ := os.ReadDir("/proc")
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil {
-			continue
-		}
-		if s, ok := readStat(pid); ok && s.runs() {
-			do(pid, s)
-		}
-	}
 }
 
 // runs reports whether a process is neither a zombie nor dead.
