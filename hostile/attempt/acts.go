@@ -1,5 +1,7 @@
 package attempt
 
+import "sync"
+
 // Act is what docs/PROBES.md says of one act: the fields that it needs and
 // those that it may have, by their names in JSON.
 type Act struct {
@@ -69,6 +71,15 @@ func Acts() []Act {
 }
 
 func f(names ...string) []string { return names }
+
+// actsByName are those of [Acts]. A suite checks some hundreds of lists of steps.
+var actsByName = sync.OnceValue(func() map[string]Act {
+	all := map[string]Act{}
+	for _, a := range Acts() {
+		all[a.Do] = a
+	}
+	return all
+})
 
 // fields returns the fields of the step that are set and belong to an act, by
 // their names in JSON. A field that is zero counts as not set.

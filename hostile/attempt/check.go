@@ -32,10 +32,7 @@ func (e *Error) Error() string { return e.At + ": " + e.Text }
 // others, with values in range. Steps may still have placeholders. Each error
 // is an *[Error].
 func Check(steps []Step) []error {
-	c := checker{acts: map[string]Act{}}
-	for _, a := range Acts() {
-		c.acts[a.Do] = a
-	}
+	c := checker{acts: actsByName()}
 	c.list("", steps, 1)
 	if c.count > MaxSteps {
 		c.add("", "%d steps, with those inside others: at most %d", c.count, MaxSteps)

@@ -164,21 +164,23 @@ func doWrite(_ *interp, s *Step) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	flags := unix.O_WRONLY | unix.O_CREAT | calm
 	if s.Append {
-		flags |= unix.O_APPEND
-	} else {
-		flags |= unix.O_TRUNC
+		return "", put(s.Path, unix.O_APPEND, data)
 	}
-	fd, err := unix.Open(s.Path, flags, 0o666)
+	return "", put(s.Path, unix.O_TRUNC, data)
+}
+
+// put writes a whole file.
+func put(name string, flags int, data []byte) error {
+	fd, err := unix.Open(name, unix.O_WRONLY|unix.O_CREAT|flags|calm, 0o666)
 	if err != nil {
-		return "", err
+		return err
 	}
 	err = writeAll(fd, data)
 	if e := unix.Close(fd); err == nil {
 		err = e
 	}
-	return "", err
+	return err
 }
 
 func doOpen(_ *interp, s *Step) (string, error) {
@@ -291,11 +293,9 @@ func doFiles(_ *interp, s *Step) (string, error) {
 		return "", err
 	}
 	for i := range s.Count {
-		fd, err := unix.Open(fmt.Sprintf("%s/%d", s.Path, i), unix.O_WRONLY|unix.O_CREAT|calm, 0o666)
-		if err != nil {
+		if err := put(fmt.Sprintf("%s/%d", s.Path, i), 0, nil); err != nil {
 			return fmt.Sprint(i), err
 		}
-		unix.Close(fd)
 	}
 	return fmt.Sprint(s.Count), nil
 }
@@ -312,15 +312,7 @@ func doCopyself(it *interp, s *Step) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	fd, err := unix.Open(s.Path, unix.O_WRONLY|unix.O_CREAT|unix.O_TRUNC|calm, 0o755)
-	if err != nil {
-		return "", err
-	}
-	err = writeAll(fd, data)
-	if e := unix.Close(fd); err == nil {
-		err = e
-	}
-	if err != nil {
+	if err := put(s.Path, unix.O_TRUNC, data); err != nil {
 		return "", err
 	}
 	return "", unix.Chmod(s.Path, mode)
@@ -333,13 +325,13 @@ func doSwap(_ *interp, s *Step) (string, error) {
 	if err := unix.Mkdir(s.Path, 0o777); err != nil && err != unix.EEXIST {
 		return "", err
 	}
-	if _, err := doWrite(nil, &Step{Path: s.Path + "/f", Data: "mine"}); err != nil {
+	if err := put(s.Path+"/f", unix.O_TRUNC, []byte("mine")); err != nil {
 		return "", err
 	}
 	if err := unix.Symlink(s.To, other); err != nil && err != unix.EEXIST {
 		return "", err
 	}
-	end := time.Now().Add(s.For.duration())
+	end := time.Now().Add(s.For.Duration())
 	folder := true // at the path
 	var err error
 	for err == nil && (time.Now().Before(end) || !folder) {

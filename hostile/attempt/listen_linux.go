@@ -35,7 +35,7 @@ func doListen(_ *interp, s *Step) (string, error) {
 	if s.Network == "unix" && !strings.HasPrefix(s.Address, "@") {
 		defer func() { _ = unix.Unlink(s.Address) }()
 	}
-	end := time.Now().Add(s.For.duration())
+	end := time.Now().Add(s.For.Duration())
 	if kind == unix.SOCK_DGRAM {
 		return packet(l, data, end)
 	}

@@ -49,7 +49,7 @@ func doForks(_ *interp, s *Step) (string, error) {
 	calls := make([]call, 2)
 	g.pass(calls)
 	pids, err := many(s.Count, calls)
-	sleep(s.For.duration())
+	sleep(s.For.Duration())
 	g.open()
 	for _, pid := range pids {
 		wait(pid)
@@ -77,7 +77,7 @@ func doZombies(_ *interp, s *Step) (string, error) {
 		for unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
 		}
 	}
-	sleep(s.For.duration())
+	sleep(s.For.Duration())
 	for _, pid := range pids {
 		wait(pid)
 	}
@@ -85,7 +85,7 @@ func doZombies(_ *interp, s *Step) (string, error) {
 }
 
 func doThreads(_ *interp, s *Step) (string, error) {
-	made, err := holdThreads(s.Count, s.For.duration())
+	made, err := holdThreads(s.Count, s.For.Duration())
 	return fmt.Sprint(made), err
 }
 
@@ -276,7 +276,7 @@ func burn(count int, d Millis, work func()) error {
 		go func() {
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
-			for end := cpuTime() + int64(d.duration()); cpuTime() < end; {
+			for end := cpuTime() + int64(d.Duration()); cpuTime() < end; {
 				work()
 			}
 			done <- true

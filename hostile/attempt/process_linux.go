@@ -25,8 +25,6 @@ const (
 	unstarted = 2
 )
 
-func (m Millis) duration() time.Duration { return time.Duration(m) * time.Millisecond }
-
 // sleep waits on this thread, with no timer of the runtime.
 func sleep(d time.Duration) {
 	for end := time.Now().Add(d); ; {
@@ -248,13 +246,13 @@ func (it *interp) again() int {
 
 func doRepeat(it *interp, s *Step) (string, error) {
 	number := it.number
-	end := time.Now().Add(s.For.duration())
+	end := time.Now().Add(s.For.Duration())
 	for i := 0; s.Count == 0 || i < s.Count; i++ {
 		if s.Count == 0 && !time.Now().Before(end) {
 			break
 		}
 		it.steps(s.Steps, number, true)
-		sleep(s.Every.duration())
+		sleep(s.Every.Duration())
 	}
 	return "", nil
 }
@@ -335,7 +333,7 @@ func look(name string) (string, error) {
 }
 
 func doSleep(_ *interp, s *Step) (string, error) {
-	sleep(s.For.duration())
+	sleep(s.For.Duration())
 	return "", nil
 }
 

@@ -7,11 +7,12 @@ import (
 	"time"
 )
 
-// MaxBytes bounds what one step may ask for.
-const MaxBytes = 2 << 40
-
-// MaxMillis bounds a time.
-const MaxMillis = 60_000
+// The bounds of what a probe's file asks for. Those of a program, which may be made
+// otherwise, are wider: [MaxSize] and [MaxTime].
+const (
+	MaxBytes  = 2 << 40
+	MaxMillis = 60_000
+)
 
 // Set reads a size as a probe has it: bytes, or a number with KiB, MiB, GiB or
 // TiB.

@@ -1,7 +1,7 @@
 package report
 
 import (
-	"slices"
+	"fmt"
 	"strings"
 )
 
@@ -75,9 +75,15 @@ func (r *Report) BadCells() []*Cell {
 	return bad
 }
 
-// Ran reports whether a probe is in the report.
-func (r *Report) Ran(id string) bool {
-	return slices.ContainsFunc(r.Probes, func(p Probe) bool { return p.ID == id })
+// Ran returns the columns that were run.
+func (r *Report) Ran() []*Column {
+	var ran []*Column
+	for i := range r.Columns {
+		if c := &r.Columns[i]; c.Missing == "" {
+			ran = append(ran, c)
+		}
+	}
+	return ran
 }
 
 // Status is the exit status that the report stands for: 0 where each probe was
@@ -101,6 +107,21 @@ func (r *Report) Status() int {
 		}
 	}
 	return 0
+}
+
+// Conclusion says in a sentence what the report comes to.
+func (r *Report) Conclusion() string {
+	switch n := len(r.BadCells()); {
+	case n == 1:
+		return "1 cell is wrong."
+	case n > 1:
+		return fmt.Sprintf("%d cells are wrong.", n)
+	case r.Partial:
+		return "Nothing is wrong in what was run."
+	case r.Status() != 0:
+		return "Not every probe was run against every backend that is there."
+	}
+	return "Nothing escaped, failed or is unknown where it is promised."
 }
 
 // StoppedBy is what stopped the run, as it stands after "stopped": " by SIGINT", or

@@ -62,7 +62,7 @@ func (p *page) head() {
 // summary says in a few lines what came out, and where.
 func (p *page) summary() {
 	r := p.report
-	p.put("<header>\n<h1>tranca hostile</h1>\n<p class=\"verdict %s\" role=\"status\">%s</p>\n", p.mood(), p.conclusion())
+	p.put("<header>\n<h1>tranca hostile</h1>\n<p class=\"verdict %s\" role=\"status\">%s</p>\n", p.mood(), r.Conclusion())
 	if r.Partial {
 		p.put("<p class=\"partial\"><strong>Partial.</strong> This run was stopped%s before its end. A blank cell was not run: it shows nothing, neither good nor bad, and a partial report never counts as a pass.</p>\n", r.StoppedBy())
 	}
@@ -74,18 +74,8 @@ func (p *page) summary() {
 		who = fmt.Sprintf("user %d", r.Host.UserID)
 	}
 	p.fact("Host", fmt.Sprintf("%s, kernel %s, %s, %s, as %s", r.Host.System, r.Host.Kernel, r.Host.Arch, count(r.Host.CPUs, "CPU"), who))
-	p.fact("Tried", fmt.Sprintf("%s against %s", count(len(r.Probes), "probe"), count(len(p.ran()), "column")))
+	p.fact("Tried", fmt.Sprintf("%s against %s", count(len(r.Probes), "probe"), count(len(r.Ran()), "column")))
 	p.put("</dl>\n</header>\n")
-}
-
-func (p *page) ran() []*Column {
-	var ran []*Column
-	for i := range p.report.Columns {
-		if c := &p.report.Columns[i]; c.Missing == "" {
-			ran = append(ran, c)
-		}
-	}
-	return ran
 }
 
 func (p *page) mood() trusted {
@@ -96,20 +86,6 @@ func (p *page) mood() trusted {
 		return "is-open"
 	}
 	return "is-good"
-}
-
-func (p *page) conclusion() string {
-	switch n := len(p.report.BadCells()); {
-	case n == 1:
-		return "1 cell is wrong."
-	case n > 1:
-		return fmt.Sprintf("%d cells are wrong.", n)
-	case p.report.Partial:
-		return "Nothing is wrong in what was run."
-	case p.report.Status() != 0:
-		return "Not every probe was run against every backend that is there."
-	}
-	return "Nothing escaped, failed or is unknown where it is promised."
 }
 
 // wrong says of each cell that makes the run fail what happened.
@@ -126,7 +102,7 @@ func (p *page) wrong() {
 		}
 		probe := p.report.Probe(c.Probe)
 		p.put("<details class=\"wrong\"><summary><span class=\"sign v-%s\" aria-hidden=\"true\">%s</span> %s in %s: %s <small>%s</small></summary>\n<div>\n",
-			class(c.Verdict), sign(c.Verdict), c.Probe, c.Column, c.Verdict, firstOf(c.Why))
+			class(c.Verdict), sign(c.Verdict), c.Probe, c.Column, c.Verdict, short(c.Why, 160))
 		if probe != nil {
 			p.put("<p>%s %s</p>\n", probe.Try, probe.Why)
 		}
@@ -134,14 +110,6 @@ func (p *page) wrong() {
 		p.put("</div></details>\n")
 	}
 	p.put("</section>\n")
-}
-
-// firstOf is as much of a text as a line bears.
-func firstOf(text string) string {
-	if begin, left := upTo(text, 160); left > 0 {
-		return begin + "..."
-	}
-	return text
 }
 
 // columns says of each column what it promises, and what not.

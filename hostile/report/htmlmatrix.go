@@ -8,7 +8,7 @@ import (
 // matrix is the table of probes and columns, with the filters before it. What a
 // cell or a probe says stands in its place, in a sheet that its summary opens.
 func (p *page) matrix() {
-	ran := p.ran()
+	ran := p.report.Ran()
 	p.put("<section aria-labelledby=\"matrix\">\n<h2 id=\"matrix\">Matrix</h2>\n")
 	p.filters()
 	p.put("<div class=\"scroll matrix\" tabindex=\"0\" role=\"region\" aria-labelledby=\"matrix\">\n<table>\n")

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"tranca"
+	"tranca/internal/spelling"
 )
 
 // NoSuch is the error for a name that there is not: what says of what ("probe",
@@ -38,20 +39,12 @@ func Selects(patterns []string, id string) (bool, error) {
 	return fits, nil
 }
 
-// nearest returns the name that the given one is most likely a slip of, or "":
-// of a third of its letters at most, or one that it is a part of.
+// nearest returns the name that the given one is most likely a slip of, or a part
+// of, or "".
 func nearest(name string, known []string) string {
-	if len(name) > 100 {
-		return ""
-	}
-	best, least := "", utf8.RuneCountInString(name)/3+1
-	for _, k := range known {
-		if d := distance(name, k); d < least {
-			best, least = k, d
-		}
-	}
-	if best != "" || len(name) < 3 {
-		return best
+	near := spelling.Nearest(name, known, utf8.RuneCountInString(name)/3)
+	if near != "" || len(name) < 3 {
+		return near
 	}
 	for _, k := range known {
 		if strings.Contains(k, name) {
@@ -59,26 +52,4 @@ func nearest(name string, known []string) string {
 		}
 	}
 	return ""
-}
-
-// distance is the number of letters to put in, drop or replace between two words.
-func distance(a, b string) int {
-	from, to := []rune(a), []rune(b)
-	row := make([]int, len(to)+1)
-	for i := range row {
-		row[i] = i
-	}
-	for i, r := range from {
-		before := row[0]
-		row[0] = i + 1
-		for j, s := range to {
-			cost := before
-			if r != s {
-				cost++
-			}
-			before = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(to)]
 }

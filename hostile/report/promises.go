@@ -16,7 +16,7 @@ func (r *Report) Short() *Report {
 	s.Seconds = 0
 	s.Columns = slices.Clone(r.Columns)
 	for i := range s.Columns {
-		s.Columns[i].Missing = short(s.Columns[i].Missing)
+		s.Columns[i].Missing = short(s.Columns[i].Missing, longestQuote)
 	}
 	s.Probes = slices.Clone(r.Probes)
 	for i := range s.Probes {
@@ -84,14 +84,8 @@ func (m Matrix) stands(c *Column, item tranca.Item, ids []string) string {
 		}
 	}
 	text := strings.Join(words, ", ")
-	if c.Kind == ColumnBackend && !promised(c, item) {
+	if c.Kind == ColumnBackend && !c.Promises(item) {
 		text += " (not promised)"
 	}
 	return text
-}
-
-func promised(c *Column, item tranca.Item) bool {
-	return !slices.Contains(c.Waived, item) && slices.ContainsFunc(c.Guarantees, func(g tranca.Guarantee) bool {
-		return g.Item == item && g.Held
-	})
 }

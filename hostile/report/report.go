@@ -50,7 +50,7 @@ const (
 	// ColumnControl is the bare program in the disposable place: the control
 	// behind every other column.
 	ColumnControl ColumnKind = "control"
-	// ColumnReference shows what a boundary is for, in the disposable place.
+	// ColumnReference shows what a boundary is for.
 	ColumnReference ColumnKind = "reference"
 	// ColumnBackend is one of tranca's own.
 	ColumnBackend ColumnKind = "backend"

@@ -74,7 +74,7 @@ func overspent(p *hostile.Probe, o *Observation) (found []string) {
 func Judge(p *hostile.Probe, c *report.Column, twin, control, tried *Observation) report.Cell {
 	cell := report.Cell{
 		Probe: p.ID, Column: c.Name, Seconds: tried.Seconds,
-		Promised: promises(c, p.Guarantee),
+		Promised: c.Promises(p.Guarantee),
 		Evidence: evidence(p, tried),
 	}
 	expect(&cell, p, c)
@@ -272,25 +272,9 @@ func lacking(need string) string {
 // ownKernel reports whether the code's system calls are not the host kernel's.
 func ownKernel(c *report.Column) bool { return c.Level >= tranca.LevelGVisor }
 
-// promises reports whether a column promises an item.
-func promises(c *report.Column, item tranca.Item) bool {
-	if c.Kind != report.ColumnBackend || slices.Contains(c.Waived, item) {
-		return false
-	}
-	for _, g := range c.Guarantees {
-		if g.Item == item {
-			return g.Held
-		}
-	}
-	return false
-}
-
 // expect fills in what was to be expected.
 func expect(cell *report.Cell, p *hostile.Probe, c *report.Column) {
-	backend := c.Name
-	if name, _, ok := strings.Cut(c.Name, " ("); ok {
-		backend = name
-	}
+	backend, _, _ := strings.Cut(c.Name, " (")
 	if c.Kind == report.ColumnBackend && ownKernel(c) && backend == "container" {
 		backend = "gvisor"
 	}

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"tranca"
+	"tranca/internal/spelling"
 )
 
 // Decode reads a JSON request into a pointer to a struct of this package. It is
@@ -255,42 +256,18 @@ func structFields(t reflect.Type) (find func(string) (reflect.Type, bool), names
 	return func(name string) (reflect.Type, bool) { t, ok := byName[name]; return t, ok }, names
 }
 
-// Nearest returns the word that name is most likely a slip of, or "" where
-// none is near.
+// Nearest returns the word that name is most likely a slip of, or begins, or ""
+// where none is near.
 func Nearest(name string, words []string) string {
-	best, least := "", len(name)/3+2
-	if len(name) > 64 {
-		return ""
+	if near := spelling.Nearest(name, words, 1); near != "" {
+		return near
 	}
-	for _, w := range words {
-		n := distance(strings.ToLower(name), w)
-		if len(name) > 2 && strings.HasPrefix(w, strings.ToLower(name)) {
-			n = 1
-		}
-		if n < least {
-			best, least = w, n
-		}
-	}
-	return best
-}
-
-// distance counts the bytes to insert, remove or change to get from a to b.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
+	if len(name) > 2 {
+		for _, w := range words {
+			if strings.HasPrefix(w, strings.ToLower(name)) {
+				return w
 			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, diagonal+1)
 		}
 	}
-	return row[len(b)]
+	return spelling.Nearest(name, words, len(name)/3+1)
 }

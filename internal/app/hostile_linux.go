@@ -265,12 +265,6 @@ func (p *proof) wants(backend string) bool {
 	})
 }
 
-// wantsColumn is wants for one of a backend's runtimes.
-func (p *proof) wantsColumn(column string) bool {
-	base, _, _ := strings.Cut(column, " (")
-	return len(p.setup.Backends) == 0 || slices.Contains(p.setup.Backends, column) || slices.Contains(p.setup.Backends, base)
-}
-
 // addBackend adds the columns of a backend: one for each of its runtimes that
 // works here, or one.
 func (p *proof) addBackend(ctx context.Context, b tranca.Backend) {
@@ -292,7 +286,7 @@ func (p *proof) addBackend(ctx context.Context, b tranca.Backend) {
 	}
 	for _, name := range rest(runtimeNames(found)) {
 		column := fmt.Sprintf("%s (%s)", b.Name(), name)
-		if !p.wantsColumn(column) {
+		if !p.setup.Wants(column) {
 			continue
 		}
 		found, err := runtimes.ProbeRuntime(ctx, name)

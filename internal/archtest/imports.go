@@ -54,7 +54,7 @@ func Rules() []Rule {
 		},
 		{
 			From: internal + "policy/...",
-			Only: []string{Module, internal + "policy", "github.com/goccy/go-yaml"},
+			Only: []string{Module, internal + "policy", internal + "spelling", "github.com/goccy/go-yaml"},
 			Why:  "policy is pure functions over the vocabulary",
 		},
 		{
@@ -63,7 +63,7 @@ func Rules() []Rule {
 		},
 		{
 			From: Module + "/hostile/report/...",
-			Only: []string{Module, Module + "/hostile/report", internal + "terminal"},
+			Only: []string{Module, Module + "/hostile/report", internal + "spelling", internal + "terminal"},
 			Why:  "what a run found is data, whoever ran it and whoever shows it",
 		},
 		{
@@ -82,6 +82,10 @@ func Rules() []Rule {
 		{
 			From: internal + "listfile", Only: []string{Module},
 			Why: "a list is text that comes from anywhere",
+		},
+		{
+			From: internal + "spelling", Only: []string{},
+			Why: "it looks at words alone, so that whoever reads text may ask it",
 		},
 		{
 			From: internal + "ownfile", Only: []string{Module, "golang.org/x/sys/unix"},

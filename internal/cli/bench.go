@@ -112,7 +112,7 @@ func (a *app) bench(ctx context.Context, c *cli.Command) error {
 		return err
 	}
 	var caught *signalError
-	stopped, bad := false, false
+	stopped := false
 	if res == nil {
 		p := a.benchProgress()
 		setup.Progress = p.step
@@ -122,9 +122,9 @@ func (a *app) bench(ctx context.Context, c *cli.Command) error {
 		if res == nil || err != nil && !stopped {
 			return err
 		}
-		bad = a.told(a.keepBench(res))
+		a.keepBench(res)
 	}
-	bad = a.showBench(c, res, before) || bad
+	bad := a.showBench(c, res, before)
 	switch {
 	case stopped:
 		fmt.Fprintln(a.Stderr, "tranca: stopped before its end: the result is a partial one")

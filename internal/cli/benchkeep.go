@@ -29,18 +29,18 @@ func earlier[T any](flag, path string, read func(io.Reader) (*T, error)) (*T, er
 
 // keepBench keeps a whole result where `tranca advise` looks for one. A quick one
 // doesn't take the place of a full one.
-func (a *app) keepBench(res *bench.Result) error {
+func (a *app) keepBench(res *bench.Result) {
 	if res.Partial || len(res.Only) > 0 {
-		return nil
+		return
 	}
 	path, err := statefile.Path(a.Getenv, statefile.Bench)
 	if err != nil {
-		return nil //nolint:nilerr // a user without a home has nowhere to keep it
+		return // a user without a home has nowhere to keep it
 	}
 	if res.Quick && fullThere(path) {
-		return nil
+		return
 	}
-	return keepState(path, res.Write)
+	a.keepState(path, res.Write)
 }
 
 func fullThere(path string) bool {

@@ -37,6 +37,13 @@ type HostileSetup struct {
 	Progress func(report.Progress)
 }
 
+// Wants reports whether a column of a backend is asked for: "container (runsc)" is
+// by its own name and by "container".
+func (s HostileSetup) Wants(column string) bool {
+	backend, _, _ := strings.Cut(column, " (")
+	return len(s.Backends) == 0 || slices.Contains(s.Backends, column) || slices.Contains(s.Backends, backend)
+}
+
 const hostileHelp = `Runs hostile programs against each backend of this host and says what they got.
 Each is also run without a boundary, in a disposable place where it can't hurt
 the host: there it must get through, or its cell proves nothing. Nothing is
@@ -212,7 +219,7 @@ func (a *app) hostile(ctx context.Context, c *cli.Command) error {
 		err = nil
 	}
 	changes := comparison(before, found, setup)
-	err = errors.Join(err, a.keepHostile(found, setup))
+	a.keepHostile(found, setup)
 	if err := errors.Join(err, a.tellHostile(c, found, changes)); err != nil {
 		return err
 	}
@@ -226,15 +233,15 @@ func (a *app) hostile(ctx context.Context, c *cli.Command) error {
 }
 
 // keepHostile keeps a whole result where `tranca advise` looks for one.
-func (a *app) keepHostile(found *report.Report, s HostileSetup) error {
+func (a *app) keepHostile(found *report.Report, s HostileSetup) {
 	if found.Partial || len(s.Only)+len(s.Backends) > 0 || s.Quick || s.ProbesDir != "" {
-		return nil
+		return
 	}
 	path, err := statefile.Path(a.Getenv, statefile.Hostile)
 	if err != nil {
-		return nil //nolint:nilerr // a user without a home has nowhere to keep it
+		return // a user without a home has nowhere to keep it
 	}
-	return keepState(path, found.WriteJSON)
+	a.keepState(path, found.WriteJSON)
 }
 
 // comparison compares with an earlier report, as far as this run went: what the
@@ -250,11 +257,10 @@ func comparison(before, found *report.Report, s HostileSetup) *report.Changes {
 		case report.ColumnAgainst:
 			return found.Column(c.Name) != nil
 		case report.ColumnBackend:
-			name, _, _ := strings.Cut(c.Name, " (")
-			return len(s.Backends) == 0 || slices.Contains(s.Backends, name) || slices.Contains(s.Backends, c.Name)
+			return s.Wants(c.Name)
 		}
 		return true
-	}, func(p *report.Probe) bool { return selects(s.Only, p.ID) && (!s.Quick || found.Ran(p.ID)) })
+	}, func(p *report.Probe) bool { return selects(s.Only, p.ID) && (!s.Quick || found.Probe(p.ID) != nil) })
 	changes := report.Compare(narrowed, found)
 	if left != "" {
 		changes.Notes = append(changes.Notes, "not compared, as this run was not asked for it: "+left)

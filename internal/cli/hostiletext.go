@@ -20,17 +20,11 @@ type hostileText struct {
 	found *report.Report
 	cells report.Matrix
 	// ran are the columns that were run.
-	ran []report.Column
+	ran []*report.Column
 }
 
 func newHostileText(p palette, found *report.Report) *hostileText {
-	t := &hostileText{p: p, found: found, cells: found.Matrix()}
-	for _, c := range found.Columns {
-		if c.Missing == "" {
-			t.ran = append(t.ran, c)
-		}
-	}
-	return t
+	return &hostileText{p: p, found: found, cells: found.Matrix(), ran: found.Ran()}
 }
 
 // write writes all of it, or only what is wrong.
@@ -202,8 +196,7 @@ func evidence(lines []string) string {
 // promises says what each column does not promise.
 func (t *hostileText) promises() {
 	fmt.Fprintf(t, "\n%s\n", t.p.bold("What is not promised"))
-	for i := range t.ran {
-		c := &t.ran[i]
+	for _, c := range t.ran {
 		title := name(c.Name, longestColumn)
 		switch c.Kind {
 		case report.ColumnControl:
@@ -245,21 +238,19 @@ func (t *hostileText) notPromised(title string, c *report.Column) {
 }
 
 func (t *hostileText) conclusion(quiet bool) {
-	n := len(t.found.BadCells())
 	if t.found.Partial {
 		fmt.Fprintf(t, "\n%s\n", t.p.fair("Partial: the run was stopped"+terminal.Clean(cut(t.found.StoppedBy(), 200))+". What was not run is shown by nothing."))
 	}
+	say := t.p.good
 	switch {
-	case n == 1:
-		fmt.Fprintf(t, "\n%s\n", t.p.bad("1 cell is wrong."))
-	case n > 1:
-		fmt.Fprintf(t, "\n%s\n", t.p.bad(fmt.Sprintf("%d cells are wrong.", n)))
+	case len(t.found.BadCells()) > 0:
+		say = t.p.bad
 	case t.found.Partial || quiet:
+		return
 	case t.found.Status() != 0:
-		fmt.Fprintf(t, "\n%s\n", t.p.bad("Not every probe was run against every backend that is there."))
-	default:
-		fmt.Fprintf(t, "\n%s\n", t.p.good("Nothing escaped, failed or is unknown where it is promised."))
+		say = t.p.bad
 	}
+	fmt.Fprintf(t, "\n%s\n", say(t.found.Conclusion()))
 }
 
 // compared says what changed since another run.

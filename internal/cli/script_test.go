@@ -185,6 +185,8 @@ func runScripts(t *testing.T, dir string, env ...string) {
 		Dir: dir,
 		Setup: func(e *testscript.Env) error {
 			e.Vars = append(e.Vars, env...)
+			// The home that testscript gives is /no-home, which root would make.
+			e.Vars = append(e.Vars, "HOME="+filepath.Join(e.WorkDir, "home"))
 			// A policy that others could write is refused, so the folders of
 			// the scripts must not depend on the umask.
 			return os.Chmod(e.WorkDir, 0o755)

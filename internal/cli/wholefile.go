@@ -29,27 +29,27 @@ func writeWhole(path string, mode fs.FileMode, write func(io.Writer) error) erro
 	if err == nil {
 		err = f.Sync() // a full disk may show itself only now
 	}
-	if err := errors.Join(err, f.Close()); err != nil {
-		os.Remove(part)
-		return notWritten(path, err)
+	err = errors.Join(err, f.Close())
+	if err == nil {
+		err = os.Rename(part, path)
 	}
-	if err := os.Rename(part, path); err != nil {
+	if err != nil {
 		os.Remove(part)
 		return notWritten(path, err)
 	}
 	return nil
 }
 
-// keepState keeps a result of this user's where later commands look for it.
-func keepState(path string, write func(io.Writer) error) error {
+// keepState keeps a result of this user's where later commands look for it. That
+// it can't is said and changes no exit status: the result itself was shown.
+func (a *app) keepState(path string, write func(io.Writer) error) {
 	err := os.MkdirAll(filepath.Dir(path), 0o700)
 	if err == nil {
 		err = writeWhole(path, 0o600, write)
 	}
 	if err != nil {
-		return fmt.Errorf("the result can't be kept for later: %w", err)
+		explainError(a.Stderr, fmt.Errorf("the result can't be kept for tranca advise: %w; XDG_STATE_HOME names another folder", err))
 	}
-	return nil
 }
 
 func writeInto(path string, write func(io.Writer) error) error {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"tranca"
+	"tranca/internal/spelling"
 )
 
 // Error is one thing that is wrong with a policy, a flag or a unit. It wraps
@@ -99,43 +100,5 @@ func quote(s string) string {
 
 // nearest returns the word that s is most likely a misspelling of, or "".
 func nearest(s string, words []string) string {
-	const longest = 64 // distance is quadratic, and no name is longer
-	if len(s) == 0 || len(s) > longest {
-		return ""
-	}
-	s = strings.ToLower(s)
-	best, least := "", min(3, 1+len(s)/3)
-	for _, w := range words {
-		if d := distance(s, strings.ToLower(w)); d < least {
-			best, least = w, d
-		}
-	}
-	return best
-}
-
-// distance counts the insertions, deletions, replacements and swaps of
-// neighbours that turn a into b.
-func distance(a, b string) int {
-	rows := make([][]int, len(a)+1)
-	for i := range rows {
-		rows[i] = make([]int, len(b)+1)
-		rows[i][0] = i
-	}
-	for j := range rows[0] {
-		rows[0][j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			d := min(rows[i-1][j]+1, rows[i][j-1]+1, rows[i-1][j-1]+cost)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				d = min(d, rows[i-2][j-2]+1)
-			}
-			rows[i][j] = d
-		}
-	}
-	return rows[len(a)][len(b)]
+	return spelling.Nearest(s, words, min(2, len(s)/3))
 }
