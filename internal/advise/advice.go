@@ -2,6 +2,7 @@ package advise
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -116,7 +117,7 @@ func Build(in Input) (*Advice, error) {
 	for i := range in.Candidates {
 		c := &in.Candidates[i]
 		if r := judge(c, asked, &in.Evidence); r != nil {
-			a.Rejected = append(a.Rejected, filled(*r))
+			a.Rejected = append(a.Rejected, *r)
 			continue
 		}
 		eligible = append(eligible, c)
@@ -133,13 +134,6 @@ func Build(in Input) (*Advice, error) {
 	a.recommend(&in, best, need)
 	a.next(&in, eligible, best.Level)
 	return a, a.write(asked, best, &in.Evidence)
-}
-
-func filled(r Rejected) Rejected {
-	if r.Mends == nil {
-		r.Mends = []string{}
-	}
-	return r
 }
 
 func (a *Advice) because(from, text string) { a.Reasons = append(a.Reasons, Reason{from, text}) }
@@ -231,7 +225,7 @@ func (a *Advice) demands(asked Answers, cost Cost, measured bool, c *Candidate) 
 	if asked.Memory > 0 {
 		idle := int64(cost.IdleMiB * (1 << 20))
 		add("memory", policy.FormatSize(asked.Memory), figure(cost.IdleMiB)+" MiB idle, the rest is the code's", cost.IdleMiB > 0, idle+leastMemory <= asked.Memory,
-			"give it "+figure(cost.IdleMiB+leastMemory>>20)+" MiB or more")
+			fmt.Sprintf("give it %.0f MiB or more", math.Ceil(cost.IdleMiB+leastMemory>>20)))
 	}
 }
 

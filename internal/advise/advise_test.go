@@ -461,7 +461,7 @@ func TestRulesThatCannotBe(t *testing.T) {
 		`{"gap": "x"}`:                                                        "has levels",
 		`{"gap": "x", "levels": ["moon"]}`:                                    "moon",
 	} {
-		_, err := parseRules("f", []byte("{\"schema\": \"tranca.advice-rules/1\", \"date\": \"2026-01-01\", \"rows\": [\n"+row+"\n]}"))
+		_, err := ruleLists.Parse("f", []byte("{\"schema\": \"tranca.advice-rules/1\", \"date\": \"2026-01-01\", \"rows\": [\n"+row+"\n]}"))
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "f:2: ") {
 			t.Errorf("%s: %v, want %s", row, err, want)
 		}

@@ -42,7 +42,7 @@ type Rejected struct {
 
 // judge says why a backend is not recommended for a policy; nil where it may be.
 func judge(c *Candidate, p tranca.Policy, e *Evidence) *Rejected {
-	r := Rejected{Backend: c.Backend, Level: c.Level, Broken: e.broken(c)}
+	r := Rejected{Backend: c.Backend, Level: c.Level, Mends: []string{}, Broken: e.broken(c)}
 	if len(r.Broken) > 0 {
 		r.Why = append(r.Why, fmt.Sprintf("hostile programs of the run of %s got through in what it promises: %s",
 			day(e.Hostile.When), strings.Join(r.Broken, ", ")))

@@ -28,6 +28,12 @@ func codeMemory(budget int64, cost Cost) int64 {
 	return max(left/unit*unit, leastMemory)
 }
 
+// boundMemory bounds memory, and the disk so that it fits into it.
+func boundMemory(p *tranca.Policy, bytes int64) {
+	p.Limits.Memory = bytes
+	p.Limits.Disk.Size = min(p.Limits.Disk.Size, bytes/2)
+}
+
 // write makes the policy file, and reads it back.
 func (a *Advice) write(p tranca.Policy, c *Candidate, e *Evidence) error {
 	p.Backend = c.Backend
@@ -44,8 +50,7 @@ func (a *Advice) write(p tranca.Policy, c *Candidate, e *Evidence) error {
 	fmt.Fprintf(&b, "network: %s\n", p.Network)
 	if a.Answers.Memory > 0 {
 		cost, _ := e.cost(c)
-		p.Limits.Memory = codeMemory(a.Answers.Memory, cost)
-		p.Limits.Disk.Size = min(p.Limits.Disk.Size, p.Limits.Memory/2)
+		boundMemory(&p, codeMemory(a.Answers.Memory, cost))
 		fmt.Fprintf(&b, "limits:\n  memory: %s\n  disk:\n    size: %s\n", policy.FormatSize(p.Limits.Memory), policy.FormatSize(p.Limits.Disk.Size))
 	}
 	a.Policy = b.String()

@@ -121,8 +121,8 @@ func setRate(a *Answers, s string) error {
 	return nil
 }
 
-// leastMemory is what a policy may bound memory to at least, and the boundary's
-// own need.
+// leastMemory is what is left for the code at least, and so the least that one
+// may ask for.
 const leastMemory = 32 << 20
 
 func setMemory(a *Answers, s string) error {
@@ -134,11 +134,9 @@ func setMemory(a *Answers, s string) error {
 		return fmt.Errorf("want at least %s", policy.FormatSize(leastMemory))
 	}
 	p := policy.Default()
-	p.Limits.Memory = n
-	for _, bad := range policy.Validate(p) {
-		if n > policy.Default().Limits.Memory { // below it is for the disk to fit
-			return bad
-		}
+	boundMemory(&p, n)
+	if bad := policy.Validate(p); len(bad) > 0 {
+		return bad[0]
 	}
 	a.Memory = n
 	return nil
@@ -240,10 +238,10 @@ func (a *Answers) contradiction(at map[string]Given) error {
 			continue
 		}
 		var where []string
-		for _, name := range []string{"code", "breakout", "network", "secrets"} {
-			if r.risk(name) != "" {
-				g := at[name]
-				where = append(where, fmt.Sprintf("%s: %s (%s)", name, g.Text, g.Where))
+		for _, q := range Questions() {
+			if r.risk(q.Name) != "" {
+				g := at[q.Name]
+				where = append(where, fmt.Sprintf("%s: %s (%s)", q.Name, g.Text, g.Where))
 			}
 		}
 		return fmt.Errorf("%w: %s contradict each other: %s", tranca.ErrInvalid, strings.Join(where, " and "), r.Contradiction)

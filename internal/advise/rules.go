@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	"tranca"
 	"tranca/internal/listfile"
@@ -44,26 +43,10 @@ type Rule struct {
 	Levels []tranca.Level `json:"levels,omitempty"`
 }
 
-// rules are those of this program, read when they are first needed.
-var rules = sync.OnceValue(func() []Rule {
-	all, err := parseRules(listfile.BuiltIn, rulesText)
-	if err != nil {
-		panic("advise: " + err.Error()) // a test reads them
-	}
-	return all
-})
+var ruleLists = listfile.New(rulesSchema, rulesText, func() func(*Rule) error { return (*Rule).validate })
 
-func parseRules(name string, data []byte) ([]Rule, error) {
-	l, err := listfile.Parse(name, rulesSchema, data, (*Rule).validate)
-	if err != nil {
-		return nil, err
-	}
-	var all []Rule
-	for _, row := range l.Rows {
-		all = append(all, row.Value)
-	}
-	return all, nil
-}
+// rules are those of this program.
+func rules() []Rule { return ruleLists.BuiltIn().Rows }
 
 func (r *Rule) validate() error {
 	kinds := 0

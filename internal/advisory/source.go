@@ -18,7 +18,7 @@ type InForce struct {
 // Installed looks for an operator's table at the path.
 func Installed(path string, read listfile.Reader) *InForce {
 	return &InForce{find: func() *Table {
-		return tableOf(listfile.Choose(readBuiltIn(), path, read, parse))
+		return tableOf(tables.Installed(path, read))
 	}}
 }
 
@@ -26,11 +26,11 @@ func Installed(path string, read listfile.Reader) *InForce {
 // is an error; one that is no newer than the built-in table leaves that in
 // force, with a note.
 func Named(path string, read listfile.Reader) (*InForce, error) {
-	l, note, err := listfile.ChooseNamed(readBuiltIn(), path, read, parse)
+	l, err := tables.Named(path, read)
 	if err != nil {
 		return nil, err
 	}
-	return &InForce{find: func() *Table { return tableOf(l, note) }}, nil
+	return &InForce{find: func() *Table { return tableOf(l) }}, nil
 }
 
 // Table returns the table in force.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"tranca"
 	"tranca/internal/listfile"
@@ -71,47 +70,34 @@ type Table struct {
 	holes []Hole
 }
 
-// Parse reads a table. Errors wrap [tranca.ErrInvalid] and name file, line, and
-// what is wrong.
-func Parse(name string, data []byte) (*Table, error) {
-	l, err := parse(name, data)
-	if err != nil {
-		return nil, err
-	}
-	return tableOf(l, ""), nil
-}
-
-func parse(name string, data []byte) (listfile.List[Hole], error) {
+var tables = listfile.New(Schema, builtInText, func() func(*Hole) error {
 	seen := map[string]bool{}
-	return listfile.Parse(name, Schema, data, func(h *Hole) error {
+	return func(h *Hole) error {
 		key := h.Component + " " + h.ID
 		if seen[key] {
 			return fmt.Errorf("%s is listed twice", key)
 		}
 		seen[key] = true
 		return h.read()
-	})
-}
-
-func tableOf(l listfile.List[Hole], note string) *Table {
-	t := &Table{Source: l.Source, Date: l.Date, Note: note}
-	for _, row := range l.Rows {
-		t.holes = append(t.holes, row.Value)
 	}
-	return t
-}
-
-// BuiltIn is the table that came with this program. It is read once, when it
-// is first needed.
-func BuiltIn() *Table { return tableOf(readBuiltIn(), "") }
-
-var readBuiltIn = sync.OnceValue(func() listfile.List[Hole] {
-	l, err := parse(listfile.BuiltIn, builtInText)
-	if err != nil {
-		panic("advisory: " + err.Error()) // a test reads it
-	}
-	return l
 })
+
+// Parse reads a table. Errors wrap [tranca.ErrInvalid] and name file, line, and
+// what is wrong.
+func Parse(name string, data []byte) (*Table, error) {
+	l, err := tables.Parse(name, data)
+	if err != nil {
+		return nil, err
+	}
+	return tableOf(l), nil
+}
+
+func tableOf(l *listfile.List[Hole]) *Table {
+	return &Table{Source: l.Source, Date: l.Date, Note: l.Note, holes: l.Rows}
+}
+
+// BuiltIn is the table that came with this program.
+func BuiltIn() *Table { return tableOf(tables.BuiltIn()) }
 
 // read checks a row and reads its versions.
 func (h *Hole) read() error {

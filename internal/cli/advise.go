@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -38,7 +39,7 @@ Examples:
 
 `
 
-// The exit statuses of advise beyond those of all commands.
+// adviseUnmet is the exit status where something that was asked for is not met.
 const adviseUnmet = 1
 
 func (a *app) adviseCommand() *cli.Command {
@@ -66,14 +67,15 @@ func (a *app) adviseCommand() *cli.Command {
 
 // questionUsage is the help of a question's flag.
 func questionUsage(q advise.Question) string {
+	usage := strings.ToLower(q.Text[:1]) + strings.TrimSuffix(q.Text[1:], "?") + ": `" + strings.ToUpper(q.Name) + "`"
 	if q.Choices == nil {
-		return strings.ToLower(q.Text[:1]) + strings.TrimSuffix(q.Text[1:], "?") + ": `" + strings.ToUpper(q.Name) + "`, " + q.Form
+		return usage + ", " + q.Form
 	}
 	var words []string
 	for _, c := range q.Choices {
 		words = append(words, c.Word)
 	}
-	return strings.ToLower(q.Text[:1]) + strings.TrimSuffix(q.Text[1:], "?") + ": `" + strings.ToUpper(q.Name) + "` is " + strings.Join(words, ", ")
+	return usage + " is " + strings.Join(words, ", ")
 }
 
 func (a *app) advise(ctx context.Context, c *cli.Command) error {
@@ -135,9 +137,6 @@ func (a *app) adviceInput(ctx context.Context, answers advise.Answers) (advise.I
 	p := a.progress("looking at this host", 0)
 	seen, err := a.inspect(ctx, InspectSetup{})
 	p.stop()
-	if ctx.Err() != nil {
-		return in, context.Cause(ctx)
-	}
 	if err != nil {
 		return in, err
 	}
@@ -159,7 +158,7 @@ func (a *app) adviceInput(ctx context.Context, answers advise.Answers) (advise.I
 func (a *app) answers(ctx context.Context, c *cli.Command) (advise.Answers, error) {
 	var given []advise.Given
 	if path := c.String("answers"); path != "" {
-		data, err := a.readAnswers(path)
+		data, err := a.readAnswers(ctx, path)
 		if err != nil {
 			return advise.Answers{}, err
 		}
@@ -179,14 +178,11 @@ func (a *app) answers(ctx context.Context, c *cli.Command) (advise.Answers, erro
 	if !terminal.Is(a.Stdin) || !terminal.Is(a.Stderr) || terminal.Background(a.Stdin) {
 		return answers, unanswered(c, open)
 	}
-	asked, err := a.ask(ctx, given)
+	given, err = a.ask(ctx, given)
 	if err != nil {
 		return answers, err
 	}
-	answers, open, err = advise.Collect(asked)
-	if err == nil && open != nil {
-		err = unanswered(c, open)
-	}
+	answers, _, err = advise.Collect(given) // none is open: ask gets them all
 	return answers, err
 }
 
@@ -201,7 +197,7 @@ func unanswered(c *cli.Command, open []advise.Question) error {
 // maxAnswers bounds an answer file.
 const maxAnswers = 64 << 10
 
-func (a *app) readAnswers(path string) ([]byte, error) {
+func (a *app) readAnswers(ctx context.Context, path string) ([]byte, error) {
 	in := a.Stdin
 	if path != "-" {
 		f, err := os.OpenFile(path, os.O_RDONLY, 0)
@@ -211,9 +207,9 @@ func (a *app) readAnswers(path string) ([]byte, error) {
 		defer f.Close()
 		in = f
 	}
-	data, err := io.ReadAll(io.LimitReader(in, maxAnswers+1))
+	data, err := readMost(ctx, in, maxAnswers)
 	if err != nil {
-		return nil, fileError(err)
+		return nil, err
 	}
 	if len(data) > maxAnswers {
 		return nil, fmt.Errorf("%w: %s has more than %d bytes", tranca.ErrInvalid, path, maxAnswers)
@@ -225,7 +221,7 @@ func (a *app) readAnswers(path string) ([]byte, error) {
 func (a *app) ask(ctx context.Context, given []advise.Given) ([]advise.Given, error) {
 	lines := bufio.NewScanner(io.LimitReader(a.Stdin, maxAnswers))
 	for _, q := range advise.Questions() {
-		if answered(given, q.Name) {
+		if slices.ContainsFunc(given, func(g advise.Given) bool { return g.Name == q.Name }) {
 			continue
 		}
 		for {
@@ -248,15 +244,6 @@ func (a *app) ask(ctx context.Context, given []advise.Given) ([]advise.Given, er
 		}
 	}
 	return given, nil
-}
-
-func answered(given []advise.Given, name string) bool {
-	for _, g := range given {
-		if g.Name == name {
-			return true
-		}
-	}
-	return false
 }
 
 // put shows a question.

@@ -58,26 +58,36 @@ func (a *app) programInput() io.Reader {
 // readCode reads code and gives up when ctx ends, since what it reads may be
 // a terminal or a FIFO on which nothing ever comes.
 func readCode(ctx context.Context, r io.Reader, name string) (string, error) {
+	text, err := readMost(ctx, r, maxCode)
+	if err != nil {
+		return "", err
+	}
+	if len(text) > maxCode {
+		return "", fmt.Errorf("%w: the code in %s is larger than %d MiB", tranca.ErrInvalid, name, maxCode>>20)
+	}
+	return string(text), nil
+}
+
+// readMost reads one byte more than allowed, so that it is seen what is too
+// long, and gives up when ctx ends.
+func readMost(ctx context.Context, r io.Reader, allowed int64) ([]byte, error) {
 	type outcome struct {
 		text []byte
 		err  error
 	}
 	read := make(chan outcome, 1)
 	go func() {
-		text, err := io.ReadAll(io.LimitReader(r, maxCode+1))
+		text, err := io.ReadAll(io.LimitReader(r, allowed+1))
 		read <- outcome{text, err}
 	}()
 	select {
 	case <-ctx.Done():
-		return "", context.Cause(ctx)
+		return nil, context.Cause(ctx)
 	case o := <-read:
-		switch {
-		case o.err != nil:
-			return "", fileError(o.err)
-		case len(o.text) > maxCode:
-			return "", fmt.Errorf("%w: the code in %s is larger than %d MiB", tranca.ErrInvalid, name, maxCode>>20)
+		if o.err != nil {
+			return nil, fileError(o.err)
 		}
-		return string(o.text), nil
+		return o.text, nil
 	}
 }
 

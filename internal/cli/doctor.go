@@ -67,9 +67,6 @@ func (a *app) doctor(ctx context.Context, c *cli.Command) error {
 	ctx, stop := interruptible(ctx, a.Quit)
 	defer stop()
 	seen, err := a.inspect(ctx, InspectSetup{Advisories: c.String("advisories"), Checks: c.String("checks")})
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
 	if err != nil {
 		return err
 	}
@@ -84,12 +81,18 @@ func (a *app) doctor(ctx context.Context, c *cli.Command) error {
 	return exit(report.Status)
 }
 
-// inspect looks at the host, as far as this world can.
-func (a *app) inspect(ctx context.Context, setup InspectSetup) (Inspection, error) {
+// inspect looks at the host, as far as this world can. What is half looked at
+// because ctx ended is no finding.
+func (a *app) inspect(ctx context.Context, setup InspectSetup) (seen Inspection, err error) {
 	if a.Inspect == nil {
-		return Inspection{Probed: a.Probe(ctx)}, nil
+		seen.Probed = a.Probe(ctx)
+	} else {
+		seen, err = a.Inspect(ctx, setup)
 	}
-	return a.Inspect(ctx, setup)
+	if ctx.Err() != nil {
+		return Inspection{}, context.Cause(ctx)
+	}
+	return seen, err
 }
 
 // diagnosis is what doctor prints.

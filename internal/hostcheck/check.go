@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
-	"sync"
 
 	"tranca"
 	"tranca/internal/listfile"
@@ -118,70 +117,34 @@ type Rule struct {
 //go:embed checks.json
 var builtInText []byte
 
-// List is a list of checks. It does not change.
-type List struct {
-	// Source is the file's path, or "built in"; Date is when it was made.
-	Source, Date string
-	// Note says why an operator's own list is there and not used; else empty.
-	Note   string
-	Checks []Check
-}
+// List is a list of checks.
+type List = listfile.List[Check]
 
-// Parse reads a list. Errors wrap [tranca.ErrInvalid] and name file, line, and
-// what is wrong.
-func Parse(name string, data []byte) (*List, error) {
-	l, err := parse(name, data)
-	if err != nil {
-		return nil, err
-	}
-	return listOf(l, ""), nil
-}
-
-// BuiltIn is the list that came with this program.
-func BuiltIn() *List { return listOf(readBuiltIn(), "") }
-
-// Installed returns the list that counts on this host: the operator's at the
-// path, where it is valid and newer, else the one that is built in.
-func Installed(path string, read listfile.Reader) *List {
-	return listOf(listfile.Choose(readBuiltIn(), path, read, parse))
-}
-
-// Named is Installed for a file that the operator named just now: one that
-// can't be used is an error.
-func Named(path string, read listfile.Reader) (*List, error) {
-	l, note, err := listfile.ChooseNamed(readBuiltIn(), path, read, parse)
-	if err != nil {
-		return nil, err
-	}
-	return listOf(l, note), nil
-}
-
-var readBuiltIn = sync.OnceValue(func() listfile.List[Check] {
-	l, err := parse(listfile.BuiltIn, builtInText)
-	if err != nil {
-		panic("hostcheck: " + err.Error()) // a test reads it
-	}
-	return l
-})
-
-func listOf(l listfile.List[Check], note string) *List {
-	list := &List{Source: l.Source, Date: l.Date, Note: note}
-	for _, row := range l.Rows {
-		list.Checks = append(list.Checks, row.Value)
-	}
-	return list
-}
-
-func parse(name string, data []byte) (listfile.List[Check], error) {
+var lists = listfile.New(Schema, builtInText, func() func(*Check) error {
 	seen := map[string]bool{}
-	return listfile.Parse(name, Schema, data, func(c *Check) error {
+	return func(c *Check) error {
 		if seen[c.ID] {
 			return fmt.Errorf("the check %q is listed twice", c.ID)
 		}
 		seen[c.ID] = true
 		return c.validate()
-	})
-}
+	}
+})
+
+// Parse reads a list. Errors wrap [tranca.ErrInvalid] and name file, line, and
+// what is wrong.
+func Parse(name string, data []byte) (*List, error) { return lists.Parse(name, data) }
+
+// BuiltIn is the list that came with this program.
+func BuiltIn() *List { return lists.BuiltIn() }
+
+// Installed returns the list that counts on this host: the operator's at the
+// path, where it is valid and newer, else the one that is built in.
+func Installed(path string, read listfile.Reader) *List { return lists.Installed(path, read) }
+
+// Named is Installed for a file that the operator named just now: one that
+// can't be used is an error.
+func Named(path string, read listfile.Reader) (*List, error) { return lists.Named(path, read) }
 
 // The bounds of a row's parts.
 const (

@@ -94,7 +94,7 @@ func TestHosts(t *testing.T) {
 func TestEachCheckCanFailAndPass(t *testing.T) {
 	good := Run(t.Context(), BuiltIn(), fixture(t, "testdata/hardened.txtar"))
 	bad := Run(t.Context(), BuiltIn(), fixture(t, "testdata/careless.txtar"))
-	for i, c := range BuiltIn().Checks {
+	for i, c := range BuiltIn().Rows {
 		if good[i].Result != OK {
 			t.Errorf("%s: %s on the hardened host: %s", c.ID, good[i].Result, good[i].Seen)
 		}
@@ -116,11 +116,11 @@ func TestBuiltIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := BuiltIn()
-	if len(l.Checks) < 50 || strings.Count(string(builtInText), "\n{") != len(l.Checks) {
-		t.Errorf("%d checks; want one row on a line", len(l.Checks))
+	if len(l.Rows) < 50 || strings.Count(string(builtInText), "\n{") != len(l.Rows) {
+		t.Errorf("%d checks; want one row on a line", len(l.Rows))
 	}
 	groups := []string{}
-	for _, c := range l.Checks {
+	for _, c := range l.Rows {
 		if len(c.Probes) == 0 || c.Mend == "" {
 			t.Errorf("%s decides nothing, or has no mend", c.ID)
 		}
@@ -142,12 +142,12 @@ func TestBuiltIn(t *testing.T) {
 				t.Errorf("%s is tried by %s, which is in no list", h.ID, id)
 			}
 		}
-		if h.Check != "" && !slices.ContainsFunc(l.Checks, func(c Check) bool { return c.ID == h.Check }) {
+		if h.Check != "" && !slices.ContainsFunc(l.Rows, func(c Check) bool { return c.ID == h.Check }) {
 			t.Errorf("%s is tried by the check %s, which there is not", h.ID, h.Check)
 		}
 	}
 	for _, name := range Trials() {
-		if !slices.ContainsFunc(l.Checks, func(c Check) bool { return c.Trial == name }) {
+		if !slices.ContainsFunc(l.Rows, func(c Check) bool { return c.Trial == name }) {
 			t.Errorf("nothing asks for the trial %s", name)
 		}
 	}
@@ -190,7 +190,7 @@ func TestRowsThatCannotBeRead(t *testing.T) {
 // TestNewerList: an operator's list counts instead.
 func TestNewerList(t *testing.T) {
 	read := func(string) ([]byte, error) { return []byte(head + row + "\n]}"), nil }
-	if l := Installed("/f", read); l.Source != "/f" || len(l.Checks) != 1 || l.Note != "" {
+	if l := Installed("/f", read); l.Source != "/f" || len(l.Rows) != 1 || l.Note != "" {
 		t.Errorf("%+v", l)
 	}
 	broken := func(string) ([]byte, error) { return []byte(head), nil }

@@ -18,7 +18,7 @@ func checkTable() string {
 	var b strings.Builder
 	b.WriteString("| check | looks at | not `ok`: the risk | mend | decides |\n|---|---|---|---|---|\n")
 	group := ""
-	for _, c := range BuiltIn().Checks {
+	for _, c := range BuiltIn().Rows {
 		if c.Group != group {
 			group = c.Group
 			fmt.Fprintf(&b, "| **%s** | | | | |\n", group)

@@ -28,9 +28,7 @@ func This(holes *advisory.Table, reports []tranca.Report, delegated []string) *H
 		trialUserNamespace: kernel(trial.UserNamespace), trialIOURing: kernel(trial.IOURing),
 		trialKeyrings: kernel(trial.Keyrings), trialBPF: kernel(trial.Programs), trialPerf: kernel(trial.PerformanceEvents),
 		trialUserFaults: kernel(trial.UserFaults), trialAlgorithms: algorithms, trialLandlock: landlockABI, trialKVM: kvm,
-		trialIA32:   kernel(func() (trial.Result, error) { return trial.ABI(trial.IA32) }),
-		trialX32:    kernel(func() (trial.Result, error) { return trial.ABI(trial.X32) }),
-		trialSocket: engineSocket, trialMetadata: metadata,
+		trialIA32: kernel(trial.IA32), trialX32: kernel(trial.X32), trialSocket: engineSocket, trialMetadata: metadata,
 		trialGroups: func(_ context.Context, h *Host) (string, string, error) { return h.groups(delegated) },
 	})
 	return &Host{

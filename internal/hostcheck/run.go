@@ -71,14 +71,14 @@ const together = 4
 // that fails or takes too long is [Unknown]. It returns when all have ended, or
 // ctx has.
 func Run(ctx context.Context, l *List, h *Host) []Result {
-	all := make([]Result, len(l.Checks))
+	all := make([]Result, len(l.Rows))
 	turns := make(chan struct{}, together)
 	var running sync.WaitGroup
-	for i := range l.Checks {
+	for i := range l.Rows {
 		turns <- struct{}{}
 		running.Go(func() {
 			defer func() { <-turns }()
-			all[i] = l.Checks[i].run(ctx, h)
+			all[i] = l.Rows[i].run(ctx, h)
 		})
 	}
 	running.Wait()

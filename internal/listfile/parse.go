@@ -18,32 +18,28 @@ const (
 	MaxRows  = 4096
 )
 
-// List is a list that was read.
+// List is a list that was read. It does not change.
 type List[R any] struct {
 	// Source is the file's path, or [BuiltIn].
 	Source string
 	// Date is the day on which it was made: "2026-11-30". Dates compare as text.
 	Date string
-	Rows []Row[R]
+	// Note says why an operator's own list is there and not used; else empty.
+	Note string
+	Rows []R
 }
 
-// Row is one row, with the line on which it begins.
-type Row[R any] struct {
-	Line  int
-	Value R
-}
-
-// Parse reads a list with the schema named. check looks at each row, and may be
-// nil. Errors wrap [tranca.ErrInvalid] and name file, line, and what is wrong.
-func Parse[R any](name, schema string, data []byte, check func(*R) error) (List[R], error) {
-	l := List[R]{Source: name}
+// Parse reads a list with the schema named. check looks at each row. Errors wrap
+// [tranca.ErrInvalid] and name file, line, and what is wrong.
+func Parse[R any](name, schema string, data []byte, check func(*R) error) (*List[R], error) {
+	l := &List[R]{Source: name}
 	if len(data) > MaxBytes {
-		return List[R]{}, fmt.Errorf("%w: %s has %d bytes: at most %d", tranca.ErrInvalid, name, len(data), MaxBytes)
+		return nil, fmt.Errorf("%w: %s has %d bytes: at most %d", tranca.ErrInvalid, name, len(data), MaxBytes)
 	}
-	p := &parser[R]{list: &l, schema: schema, check: check, data: data, dec: json.NewDecoder(bytes.NewReader(data))}
+	p := &parser[R]{list: l, schema: schema, check: check, data: data, dec: json.NewDecoder(bytes.NewReader(data))}
 	p.dec.DisallowUnknownFields()
 	if err := p.read(); err != nil {
-		return List[R]{}, fmt.Errorf("%w: %s:%d: %s", tranca.ErrInvalid, name, p.line(p.at), explain(err))
+		return nil, fmt.Errorf("%w: %s:%d: %s", tranca.ErrInvalid, name, p.line(p.at), explain(err))
 	}
 	return l, nil
 }
@@ -154,17 +150,15 @@ func (p *parser[R]) rows() error {
 	}
 	for p.dec.More() {
 		p.mark()
-		row := Row[R]{Line: p.line(p.at)}
 		if len(p.list.Rows) == MaxRows {
 			return fmt.Errorf("more than %d rows", MaxRows)
 		}
-		if err := p.dec.Decode(&row.Value); err != nil {
+		var row R
+		if err := p.dec.Decode(&row); err != nil {
 			return err
 		}
-		if p.check != nil {
-			if err := p.check(&row.Value); err != nil {
-				return err
-			}
+		if err := p.check(&row); err != nil {
+			return err
 		}
 		p.list.Rows = append(p.list.Rows, row)
 	}

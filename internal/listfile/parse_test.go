@@ -14,14 +14,18 @@ type row struct {
 	Count int    `json:"count"`
 }
 
-func parse(name string, data []byte) (List[row], error) {
-	return Parse(name, "test/1", data, func(r *row) error {
-		if r.Name == "" {
-			return errors.New("a row without a name")
+func kind() *Kind[row] {
+	return New("test/1", []byte(good), func() func(*row) error {
+		return func(r *row) error {
+			if r.Name == "" {
+				return errors.New("a row without a name")
+			}
+			return nil
 		}
-		return nil
 	})
 }
+
+func parse(name string, data []byte) (*List[row], error) { return kind().Parse(name, data) }
 
 const good = "{\"schema\": \"test/1\", \"date\": \"2026-01-02\", \"rows\": [\n{\"name\": \"a\"},\n\n{\"name\": \"b\", \"count\": 2}\n]}\n"
 
@@ -30,7 +34,7 @@ func TestParse(t *testing.T) {
 	if err != nil || l.Source != "f" || l.Date != "2026-01-02" || len(l.Rows) != 2 {
 		t.Fatalf("%+v, %v", l, err)
 	}
-	if l.Rows[0].Line != 2 || l.Rows[1].Line != 4 || l.Rows[1].Value != (row{"b", 2}) {
+	if l.Rows[0] != (row{Name: "a"}) || l.Rows[1] != (row{"b", 2}) {
 		t.Errorf("%+v", l.Rows)
 	}
 }
@@ -49,6 +53,7 @@ func TestErrors(t *testing.T) {
 		{`"date": "2026-01-02"`, `"date": "2026-01-02", "date": "2026-01-03"`, `f:1: "date" stands there twice`},
 		{`"name": "b"`, `"nme": "b"`, `f:4: unknown field "nme"`},
 		{`"count": 2`, `"count": "2"`, `f:4: field "count": got a JSON string, want int`},
+		{`"name": "a"`, "", "f:2: a row without a name"},
 		{`"name": "b", `, "", "f:4: a row without a name"},
 		{"]}", "]} {}", "f:5: something follows the list"},
 		{"]}", "]", "it ends before the list does"},
@@ -59,7 +64,7 @@ func TestErrors(t *testing.T) {
 			text = c.into
 		}
 		l, err := parse("f", []byte(text))
-		if !errors.Is(err, tranca.ErrInvalid) || !strings.Contains(fmt.Sprint(err), c.want) || l.Rows != nil {
+		if !errors.Is(err, tranca.ErrInvalid) || !strings.Contains(fmt.Sprint(err), c.want) || l != nil {
 			t.Errorf("%s -> %s: %v, want %s", c.change, c.into, err, c.want)
 		}
 	}
@@ -74,10 +79,7 @@ func TestErrors(t *testing.T) {
 }
 
 func TestChoose(t *testing.T) {
-	builtIn, err := parse(BuiltIn, []byte(good))
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := kind()
 	for name, c := range map[string]struct {
 		text, note string
 		err        error
@@ -91,13 +93,16 @@ func TestChoose(t *testing.T) {
 		"others": {"", "may write", fmt.Errorf("%w: others may write it", tranca.ErrRefused), BuiltIn},
 	} {
 		read := func(string) ([]byte, error) { return []byte(c.text), c.err }
-		l, note := Choose(builtIn, "/f", read, parse)
-		if l.Source != c.used || !strings.Contains(note, c.note) || (note == "") != (c.note == "") || len(l.Rows) != 2 {
-			t.Errorf("%s: %s, %q", name, l.Source, note)
+		l := k.Installed("/f", read)
+		if l.Source != c.used || !strings.Contains(l.Note, c.note) || (l.Note == "") != (c.note == "") || len(l.Rows) != 2 {
+			t.Errorf("%s: %s, %q", name, l.Source, l.Note)
 		}
 		bad := c.err != nil || name == "broken"
-		if _, _, err := ChooseNamed(builtIn, "/f", read, parse); (err != nil) != bad {
+		if _, err := k.Named("/f", read); (err != nil) != bad {
 			t.Errorf("%s, named: %v", name, err)
+		}
+		if l := k.BuiltIn(); l.Source != BuiltIn || l.Note != "" {
+			t.Errorf("%s: the list that is built in became %+v", name, l)
 		}
 	}
 }
@@ -114,14 +119,17 @@ func FuzzParse(f *testing.F) {
 			if !errors.Is(err, tranca.ErrInvalid) || strings.Contains(err.Error(), "\n") || len(err.Error()) > 1000+len(data) {
 				t.Fatal(err)
 			}
+			line := 0
+			_, place, _ := strings.Cut(err.Error(), ": f:")
+			if _, scan := fmt.Sscan(strings.SplitN(place, ":", 2)[0], &line); len(data) <= MaxBytes && (scan != nil || line < 1 || line > 1+strings.Count(string(data), "\n")) {
+				t.Fatalf("line %d: %v", line, err)
+			}
 			return
 		}
-		last := 0
 		for _, r := range l.Rows {
-			if r.Value.Name == "" || r.Line < last || r.Line > 1+strings.Count(string(data), "\n") {
+			if r.Name == "" {
 				t.Fatalf("%+v", r)
 			}
-			last = r.Line
 		}
 	})
 }

@@ -2,7 +2,6 @@ package policy
 
 import (
 	"slices"
-	"strings"
 
 	"tranca"
 )
@@ -12,7 +11,7 @@ func (d *decoder) value(at string, f *field, n *node) {
 	switch f.kind {
 	case kindVersion:
 		if n.kind != nodeNumber || n.text != "1" {
-			d.fail(n, d.wrongKind(at, "the number 1, the only version that is known", n))
+			d.fail(n, wrongKind(at, "the number 1, the only version that is known", n))
 		}
 	case kindSize, kindDuration, kindCPUs, kindCount:
 		d.number(at, f, n)
@@ -30,10 +29,10 @@ func (d *decoder) value(at string, f *field, n *node) {
 		}
 	case kindBool:
 		if n.kind != nodeBool {
-			d.fail(n, d.wrongKind(at, "true or false", n))
+			d.fail(n, wrongKind(at, "true or false", n))
 			return
 		}
-		*f.ref(&d.policy).(*bool) = strings.EqualFold(n.text, "true")
+		*f.ref(&d.policy).(*bool) = n.isTrue()
 	case kindUser:
 		d.user(at, n)
 	case kindEnv:
@@ -50,7 +49,7 @@ func (d *decoder) value(at string, f *field, n *node) {
 func (d *decoder) number(at string, f *field, n *node) {
 	plain := f.kind == kindCPUs || f.kind == kindCount
 	if n.kind != nodeNumber && (plain || n.kind != nodeText) {
-		e := d.wrongKind(at, "a "+unitNames[f.kind], n)
+		e := wrongKind(at, "a "+unitNames[f.kind], n)
 		if v, err := f.parse(n.text); err == nil {
 			e.Suggestion = f.format(v) // the number in quotes
 		}
@@ -81,7 +80,7 @@ func (d *decoder) text(at string, n *node, want string) (string, bool) {
 	if n.kind == nodeText {
 		return n.text, true
 	}
-	e := d.wrongKind(at, want, n)
+	e := wrongKind(at, want, n)
 	if n.kind == nodeNumber || n.kind == nodeBool {
 		e.Message += ": put it in quotes if it is meant"
 	}
@@ -91,7 +90,7 @@ func (d *decoder) text(at string, n *node, want string) (string, bool) {
 
 func (d *decoder) user(at string, n *node) {
 	if n.kind != nodeText && n.kind != nodeNumber {
-		d.fail(n, d.wrongKind(at, "user, nobody, UID or UID:GID", n))
+		d.fail(n, wrongKind(at, "user, nobody, UID or UID:GID", n))
 		return
 	}
 	u, err := ParseUser(n.text)
@@ -104,7 +103,7 @@ func (d *decoder) user(at string, n *node) {
 
 func (d *decoder) environment(at string, n *node) {
 	if n.kind != nodeMap {
-		d.fail(n, d.wrongKind(at, "a group such as {LANG: C.UTF-8}", n))
+		d.fail(n, wrongKind(at, "a group such as {LANG: C.UTF-8}", n))
 		return
 	}
 	d.policy.Env = map[string]string{}
@@ -126,7 +125,7 @@ func (d *decoder) environment(at string, n *node) {
 // list reads a list and calls one for each entry.
 func (d *decoder) list(at, want string, n *node, one func(at string, n *node)) {
 	if n.kind != nodeList {
-		d.fail(n, d.wrongKind(at, "a list such as "+want, n))
+		d.fail(n, wrongKind(at, "a list such as "+want, n))
 		return
 	}
 	for i, v := range n.values {
@@ -154,7 +153,7 @@ func (d *decoder) mount(at string, n *node) {
 	d.policy.Mounts = append(d.policy.Mounts, tranca.Mount{})
 	m := &d.policy.Mounts[len(d.policy.Mounts)-1]
 	if n.kind != nodeMap {
-		d.fail(n, d.wrongKind(at, "a group such as {source: /home/me/project, target: /project}", n))
+		d.fail(n, wrongKind(at, "a group such as {source: /home/me/project, target: /project}", n))
 		return
 	}
 	fields := mountTable()

@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"fmt"
 	"reflect"
 	"slices"
 	"strconv"
@@ -36,9 +35,11 @@ type documentDecoder struct {
 	errs Errors
 }
 
-func (d *documentDecoder) failed(path string, n *node, format string, args ...any) {
+// fail records an error at the place of a node.
+func (d *documentDecoder) fail(n *node, e *Error) {
 	if len(d.errs) < MaxErrors {
-		d.errs = append(d.errs, d.failAt(n, format, args...).at(path))
+		e.File, e.Line, e.Column = d.file, n.line, n.column
+		d.errs = append(d.errs, e)
 	}
 }
 
@@ -48,9 +49,9 @@ func (d *documentDecoder) value(path string, n *node, v reflect.Value) {
 	}
 	if s, ok := v.Addr().Interface().(Setter); ok {
 		if n.kind == nodeMap || n.kind == nodeList {
-			d.failed(path, n, "want a text or a number, not %s", nodeNames[n.kind])
+			d.fail(n, wrongKind(path, "text or a number", n))
 		} else if err := s.Set(n.text); err != nil {
-			d.failed(path, n, "%v", err)
+			d.fail(n, errorf(path, "%v", err))
 		}
 		return
 	}
@@ -72,78 +73,77 @@ func (d *documentDecoder) value(path string, n *node, v reflect.Value) {
 func (d *documentDecoder) scalar(path string, n *node, v reflect.Value) {
 	switch {
 	case n.kind == nodeMap || n.kind == nodeList:
-		d.failed(path, n, "want one value, not %s", nodeNames[n.kind])
+		d.fail(n, wrongKind(path, "one value", n))
 	case v.Kind() == reflect.String:
 		v.SetString(n.text)
 	case v.Kind() == reflect.Bool && n.kind == nodeBool:
-		v.SetBool(n.text == "true")
+		v.SetBool(n.isTrue())
+	case v.Kind() == reflect.Bool:
+		d.fail(n, wrongKind(path, "true or false", n))
 	case v.CanInt() && n.kind == nodeNumber:
 		i, err := strconv.ParseInt(n.text, 0, v.Type().Bits())
 		if err != nil {
-			d.failed(path, n, "%s is no whole number of that size", quote(n.text))
+			d.fail(n, errorf(path, "%s is no whole number of that size", quote(n.text)))
+			return
 		}
 		v.SetInt(i)
 	default:
-		d.failed(path, n, "want a %s, not %s", v.Kind(), nodeNames[n.kind])
+		d.fail(n, wrongKind(path, "a whole number", n))
 	}
 }
 
 func (d *documentDecoder) list(path string, n *node, v reflect.Value) {
 	if n.kind != nodeList {
-		d.failed(path, n, "want a list, not %s", nodeNames[n.kind])
+		d.fail(n, wrongKind(path, "a list", n))
 		return
 	}
 	all := reflect.MakeSlice(v.Type(), len(n.values), len(n.values))
 	for i, one := range n.values {
-		d.value(fmt.Sprintf("%s[%d]", path, i), one, all.Index(i))
+		d.value(index(path, i), one, all.Index(i))
 	}
 	v.Set(all)
 }
 
 func (d *documentDecoder) mapping(path string, n *node, v reflect.Value) {
-	if n.kind != nodeMap {
-		d.failed(path, n, "want a group of fields, not %s", nodeNames[n.kind])
-		return
-	}
 	v.Set(reflect.MakeMap(v.Type()))
-	for i, key := range n.keys {
-		at := joinPath(path, key.text)
-		name := reflect.ValueOf(key.text).Convert(v.Type().Key())
-		if v.MapIndex(name).IsValid() {
-			d.failed(at, key, "stands twice")
-			continue
-		}
+	d.fields(path, n, func(at string, key, value *node) {
 		one := reflect.New(v.Type().Elem()).Elem()
-		d.value(at, n.values[i], one)
-		v.SetMapIndex(name, one)
-	}
+		d.value(at, value, one)
+		v.SetMapIndex(reflect.ValueOf(key.text).Convert(v.Type().Key()), one)
+	})
 }
 
 func (d *documentDecoder) structure(path string, n *node, v reflect.Value) {
-	if n.kind != nodeMap {
-		d.failed(path, n, "want a group of fields, not %s", nodeNames[n.kind])
-		return
-	}
 	names := make([]string, v.NumField())
 	for i := range names {
 		names[i], _, _ = strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
 	}
-	seen := make([]bool, len(names))
+	d.fields(path, n, func(at string, key, value *node) {
+		field := slices.Index(names, key.text)
+		if field < 0 || key.text == "-" || key.text == "" {
+			e := errorf(at, "there is no such field")
+			e.Suggestion = nearest(key.text, names)
+			d.fail(key, e)
+			return
+		}
+		d.value(at, value, v.Field(field))
+	})
+}
+
+// fields goes through a group, and refuses what stands in it twice.
+func (d *documentDecoder) fields(path string, n *node, one func(at string, key, value *node)) {
+	if n.kind != nodeMap {
+		d.fail(n, wrongKind(path, "a group of fields", n))
+		return
+	}
+	seen := map[string]bool{}
 	for i, key := range n.keys {
 		at := joinPath(path, key.text)
-		field := slices.Index(names, key.text)
-		switch {
-		case field < 0 || key.text == "-" || key.text == "":
-			e := d.failAt(key, "there is no such field").at(at)
-			e.Suggestion = nearest(key.text, names)
-			if len(d.errs) < MaxErrors {
-				d.errs = append(d.errs, e)
-			}
-		case seen[field]:
-			d.failed(at, key, "stands twice")
-		default:
-			seen[field] = true
-			d.value(at, n.values[i], v.Field(field))
+		if seen[key.text] {
+			d.fail(key, errorf(at, "stands twice"))
+			continue
 		}
+		seen[key.text] = true
+		one(at, key, n.values[i])
 	}
 }

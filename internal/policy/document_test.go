@@ -3,6 +3,7 @@ package policy
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"slices"
 	"strings"
@@ -119,6 +120,52 @@ func TestAsked(t *testing.T) {
 		p.Floor = tranca.LevelProcess
 		if got := Asked(p, item); got != want {
 			t.Errorf("Asked(%s) = %q, want %q", item, got, want)
+		}
+	}
+}
+
+// TestDecode shows another document than a policy: what each kind of field
+// takes, and that errors say where and what is wanted.
+func TestDecode(t *testing.T) {
+	type part struct {
+		Flag   bool           `json:"flag"`
+		Maybe  *bool          `json:"maybe"`
+		Count  int8           `json:"count"`
+		Name   string         `json:"name"`
+		List   []part         `json:"list"`
+		ByName map[string]int `json:"by_name"`
+	}
+	yes, no := true, false
+	for text, want := range map[string]part{
+		"flag: true":                      {Flag: true},
+		"flag: TRUE":                      {Flag: true},
+		"flag: True\nmaybe: True":         {Flag: true, Maybe: &yes},
+		"maybe: FALSE":                    {Maybe: &no},
+		"{\"flag\": true, \"count\": -5}": {Flag: true, Count: -5},
+		"name: 5\nlist: [{count: 1}, {}]": {Name: "5", List: []part{{Count: 1}, {}}},
+		"by_name: {a: 1, b: 2}":           {ByName: map[string]int{"a": 1, "b": 2}},
+	} {
+		var got part
+		if err := Decode("f", []byte(text), &got); err != nil {
+			t.Errorf("%q: %v", text, err)
+		} else if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%q: %s", text, diff)
+		}
+	}
+	for text, want := range map[string]string{
+		"flag: 1":               "f:1:7: flag: want true or false, got the number 1",
+		"count: x":              `f:1:8: count: want a whole number, got text "x"`,
+		"count: 200":            `f:1:8: count: "200" is no whole number of that size`,
+		"name: [a]":             "f:1:7: name: want one value, got a list",
+		"list: {a: 1}":          "f:1:7: list: want a list, got a group of fields",
+		"list: [1]":             "f:1:8: list[0]: want a group of fields, got the number 1",
+		"list: [{nam: 1}]":      `list[0].nam: there is no such field; did you mean "name"?`,
+		"name: a\nname: a":      "f:2:1: name: stands twice",
+		"by_name: {a: 1, a: 2}": "by_name.a: stands twice",
+	} {
+		var got part
+		if err := Decode("f", []byte(text), &got); !errors.Is(err, tranca.ErrInvalid) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", text, err, want)
 		}
 	}
 }

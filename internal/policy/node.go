@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -46,6 +47,9 @@ type node struct {
 	keys   []*node
 	values []*node
 }
+
+// isTrue is what a node of true or false says: YAML writes True and TRUE, too.
+func (n *node) isTrue() bool { return strings.EqualFold(n.text, "true") }
 
 // reader turns bytes into a node.
 type reader struct {

@@ -108,7 +108,7 @@ func (d *decoder) root(n *node) {
 // group reads the fields below a dotted path.
 func (d *decoder) group(path string, n *node, fields []field) {
 	if n.kind != nodeMap {
-		d.fail(n, d.wrongKind(path, "a group of fields such as "+example(path, fields), n))
+		d.fail(n, wrongKind(path, "a group of fields such as "+example(path, fields), n))
 		return
 	}
 	for i, key := range n.keys {
@@ -182,7 +182,7 @@ func unknown(path, name string, fields []field) *Error {
 	return e
 }
 
-func (d *decoder) wrongKind(at, want string, n *node) *Error {
+func wrongKind(at, want string, n *node) *Error {
 	got := nodeNames[n.kind]
 	switch n.kind {
 	case nodeText:

@@ -19,7 +19,7 @@ const platformVariable = "TRANCA_GVISOR_PLATFORM"
 const debugVariable = "TRANCA_GVISOR_LOG"
 
 func newGVisor(known *advisory.InForce) (tranca.Backend, error) {
-	go known.Table() // read meanwhile: half a millisecond
+	go known.Table() // read meanwhile: close to a millisecond
 	return gvisor.New(gvisor.Options{
 		Options:  confine.Options{CgroupPaths: filepath.SplitList(os.Getenv(CgroupVariable))},
 		Platform: os.Getenv(platformVariable),

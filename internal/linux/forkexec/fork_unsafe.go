@@ -119,18 +119,28 @@ func (s *Script) Spawn() (Child, error) {
 	st := s.start(unix.CLONE_VM | unix.CLONE_VFORK)
 	st.status = -1
 	st.failed = [2]uint32{okByte, 0}
+	pid, err := s.fork(st)
+	if err != nil {
+		return Child{}, err
+	}
+	if st.failed[0] != okByte {
+		return Child{}, s.reap(st, pid)
+	}
+	return s.child(st, pid), nil
+}
+
+// fork makes the child while no other of this process is made, and puts the
+// signals back.
+func (s *Script) fork(st *start) (pid int, err error) {
 	syscall.ForkLock.Lock()
-	pid, errno := fork(st)
+	child, errno := fork(st)
 	afterFork()
 	syscall.ForkLock.Unlock()
 	runtime.KeepAlive(s)
 	if errno != 0 {
-		return Child{}, &Error{"clone", syscall.Errno(errno)}
+		return 0, &Error{"clone", syscall.Errno(errno)}
 	}
-	if st.failed[0] != okByte {
-		return Child{}, s.reap(st, int(pid))
-	}
-	return s.child(st, pid), nil
+	return int(child), nil
 }
 
 // Hold runs the script in a child with a memory of its own, which then waits
@@ -159,16 +169,12 @@ func (s *Script) HoldAside() (wait func() (Child, error), err error) {
 	s.closeAllBut(p[1]) // the child outlives its use of them, and execs never
 	st := s.start(0)
 	st.status, st.hold = p[1], true
-	syscall.ForkLock.Lock()
-	pid, errno := fork(st)
-	afterFork()
-	syscall.ForkLock.Unlock()
-	runtime.KeepAlive(s)
+	pid, err := s.fork(st)
 	unix.Close(p[1])
-	if errno != 0 {
+	if err != nil {
 		s.ops = s.ops[:ops]
 		unix.Close(p[0])
-		return nil, &Error{"clone", syscall.Errno(errno)}
+		return nil, err
 	}
 	return func() (Child, error) {
 		defer func() { s.ops = s.ops[:ops] }()
@@ -178,18 +184,24 @@ func (s *Script) HoldAside() (wait func() (Child, error), err error) {
 }
 
 // held reads what a held child reports.
-func (s *Script) held(st *start, pid uintptr, report int) (Child, error) {
-	var word [2]uint32
-	buf := (*[8]byte)(unsafe.Pointer(&word))[:]
-	n, err := readFull(report, buf)
-	if err != nil || n != len(buf) {
+func (s *Script) held(st *start, pid, report int) (Child, error) {
+	word, ok := readReport(report)
+	if !ok {
 		word = [2]uint32{okByte - 1, uint32(unix.EPIPE)}
 	}
 	if word[0] != okByte {
 		st.failed = word
-		return Child{}, s.reap(st, int(pid))
+		return Child{}, s.reap(st, pid)
 	}
 	return s.child(st, pid), nil
+}
+
+// readReport reads what a child with a memory of its own has in start.failed;
+// ok is false where it said nothing.
+func readReport(fd int) (word [2]uint32, ok bool) {
+	buf := (*[8]byte)(unsafe.Pointer(&word))[:]
+	n, err := readFull(fd, buf)
+	return word, err == nil && n == len(buf)
 }
 
 // Reap kills the child if it lives, waits for its end and closes PIDFD. It is
@@ -217,8 +229,8 @@ func Wait(pid int) (unix.WaitStatus, error) {
 	}
 }
 
-func (s *Script) child(st *start, pid uintptr) Child {
-	c := Child{PID: int(pid), PIDFD: int(st.pidfd)}
+func (s *Script) child(st *start, pid int) Child {
+	c := Child{PID: pid, PIDFD: int(st.pidfd)}
 	if s.inner != nil {
 		c.Inner = int(*s.inner)
 	}
@@ -234,11 +246,16 @@ func (s *Script) reap(st *start, pid int) error {
 		unix.Close(int(st.pidfd))
 	}
 	_, _ = Wait(pid) // what the child said is the error to tell
+	return s.failure(st.failed)
+}
+
+// failure is the error of the step that a child reported.
+func (s *Script) failure(word [2]uint32) error {
 	step := "child"
-	if i := int(st.failed[0]); i < len(s.ops) {
+	if i := int(word[0]); i < len(s.ops) {
 		step = s.ops[i].step
 	}
-	return &Error{step, syscall.Errno(st.failed[1])}
+	return &Error{step, syscall.Errno(word[1])}
 }
 
 func (s *Script) start(extra uintptr) *start {

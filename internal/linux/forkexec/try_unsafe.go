@@ -64,37 +64,25 @@ func (s *Script) Try(within time.Duration) (status unix.WaitStatus, err error) {
 	s.ops = append(s.ops, ops...)
 	st := s.start(0)
 	st.status, st.failed = told, [2]uint32{okByte, 0}
-	syscall.ForkLock.Lock()
-	pid, errno := fork(st)
-	afterFork()
-	syscall.ForkLock.Unlock()
-	runtime.KeepAlive(s)
+	pid, err := s.fork(st)
 	unix.Close(told)
-	if errno != 0 {
-		return 0, &Error{"clone", syscall.Errno(errno)}
+	if err != nil {
+		return 0, err
 	}
 	end := time.Now().Add(within)
 	if !readable(report, end) {
-		kill(int(pid))
+		kill(pid)
 		return 0, fmt.Errorf("it took more than %v: %w", within, os.ErrDeadlineExceeded)
 	}
-	var word [2]uint32
-	n, err := readFull(report, (*[8]byte)(unsafe.Pointer(&word))[:])
-	if err == nil && n == len(word)*4 {
-		kill(int(pid))
-		if word[0] == okByte {
-			return 0, nil
-		}
-		return 0, &Error{s.step(word[0]), syscall.Errno(word[1])}
+	word, ok := readReport(report)
+	switch {
+	case !ok:
+		return ended(pid, end)
+	case word[0] != okByte:
+		err = s.failure(word)
 	}
-	return ended(int(pid), end)
-}
-
-func (s *Script) step(i uint32) string {
-	if int(i) < len(s.ops) {
-		return s.ops[i].step
-	}
-	return "child"
+	kill(pid)
+	return 0, err
 }
 
 // reportPipe makes a pipe whose writing end is out of the way of what a script

@@ -64,19 +64,14 @@ func KVM() (Result, error) {
 	s.Call("give it memory", unix.SYS_IOCTL, machine, kvmSetMemory, s.Memory(region(1, 0xfffff000, memory[page:])))
 	s.Call("make its processor", unix.SYS_IOCTL, machine, kvmCreateVCPU, 0)
 	s.Call("run it", unix.SYS_IOCTL, processor, kvmRun, 0)
-	_, err = s.Try(kvmWait)
-	var failed *forkexec.Error
+	r, err := attempt(s, kvmWait)
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return Result{Refused: "it makes machines, but no processor virtualizes behind it: four million instructions took more than " + kvmWait.String()}, nil
-	case errors.As(err, &failed) && !preparing(failed.Step):
-		return Result{Refused: err.Error()}, nil
-	case err != nil:
-		return Result{}, err
-	case memory[answerAt] != answer:
+	case r.Reached && memory[answerAt] != answer:
 		return Result{Refused: "it makes machines, but what ran in one came to another result"}, nil
 	}
-	return Result{Reached: true}, nil
+	return r, err
 }
 
 // region is struct kvm_userspace_memory_region.

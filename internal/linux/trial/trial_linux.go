@@ -2,7 +2,6 @@ package trial
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"syscall"
 	"time"
@@ -30,6 +29,12 @@ type Result struct {
 // attempt runs a script. An error means that nothing was seen.
 func attempt(s *forkexec.Script, within time.Duration) (Result, error) {
 	_, err := s.Try(within)
+	return outcome(err)
+}
+
+// outcome is what the end of a script says. An error means that nothing was
+// seen.
+func outcome(err error) (Result, error) {
 	var failed *forkexec.Error
 	switch {
 	case err == nil:
@@ -93,7 +98,7 @@ func Keyrings() (Result, error) {
 	if errors.As(err, &failed) && failed.Errno == unix.ENOKEY {
 		return Result{Reached: true}, nil // the answer is about keys
 	}
-	return attempt(s, wait)
+	return outcome(err)
 }
 
 // Programs makes a map for programs in the kernel.
@@ -115,66 +120,3 @@ func UserFaults() (Result, error) {
 // Writable reports whether this process may write at a path: a mount that is
 // read-only refuses root, too.
 func Writable(path string) bool { return unix.Access(path, unix.W_OK) == nil }
-
-// ForeignABI is a second set of system calls that a kernel may have.
-type ForeignABI int
-
-// The ABIs.
-const (
-	IA32 ForeignABI = iota
-	X32
-)
-
-// ABI makes a call by another ABI. On processors that have none of these it
-// wraps [errors.ErrUnsupported].
-func ABI(abi ForeignABI) (Result, error) {
-	if abi == X32 {
-		return x32()
-	}
-	return ia32()
-}
-
-// i386Ends is how the program of 32 bits ends that [ABI] starts.
-const i386Ends = 42
-
-// execute starts a program from memory and waits for its end.
-func execute(program []byte) (Result, error) {
-	fd, err := unix.MemfdCreate("trial", unix.MFD_CLOEXEC|unix.MFD_EXEC)
-	if err == unix.EINVAL { // a kernel before 6.3 knows no such flag
-		fd, err = unix.MemfdCreate("trial", unix.MFD_CLOEXEC)
-	}
-	if err != nil {
-		return Result{}, os.NewSyscallError("memfd_create", err)
-	}
-	f := os.NewFile(uintptr(fd), "trial")
-	defer f.Close()
-	if _, err := f.Write(program); err != nil {
-		return Result{}, err
-	}
-	ready, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", fd)) // one that can be written to can't be executed
-	if err != nil {
-		return Result{}, err
-	}
-	f.Close()
-	defer ready.Close()
-	kept, err := forkexec.Keep(int(ready.Fd()))
-	if err != nil {
-		return Result{}, err
-	}
-	defer unix.Close(kept)
-	s := unprivileged()
-	s.ExecFD(kept, []string{"trial"}, nil)
-	status, err := s.Try(wait)
-	var failed *forkexec.Error
-	switch {
-	case errors.As(err, &failed) && failed.Step == "exec" && failed.Errno == syscall.EACCES:
-		return Result{}, err // by a rule about files without a name
-	case errors.As(err, &failed) && failed.Step == "exec":
-		return Result{Refused: err.Error()}, nil
-	case err != nil:
-		return Result{}, err
-	case status.Exited() && status.ExitStatus() == i386Ends:
-		return Result{Reached: true}, nil
-	}
-	return Result{Refused: "the program was killed"}, nil
-}
