@@ -11,12 +11,12 @@ import (
 
 	"tranca"
 	"tranca/internal/guest/bootspec"
+	"tranca/internal/weaken"
 )
 
 // Switches are those of package weaken that every plan has, whatever runs in
 // it: what is mounted, who the code is, what bounds it from outside. Each edits
-// a plan that is complete but for its mounts. Of the policy a plan has then a
-// copy, so that what is stated of it stays as it was.
+// a plan that is complete but for its mounts.
 func Switches() map[tranca.Item]func(*Plan) {
 	all := map[tranca.Item]func(*Plan){
 		tranca.ItemFiles:    (*Plan).showHost,
@@ -29,38 +29,57 @@ func Switches() map[tranca.Item]func(*Plan) {
 		tranca.ItemDisk:   func(pl *Plan) { pl.Boot.ScratchSize = 0 },
 		tranca.ItemInodes: func(pl *Plan) { pl.Boot.ScratchInodes = 0 },
 	}
-	for item, edit := range WeakenPolicy() {
-		first := all[item]
-		all[item] = func(pl *Plan) {
-			p := pl.Policy.Clone()
-			edit(&p)
-			pl.Policy = &p
-			if first != nil {
-				first(pl)
-			}
-		}
+	for item, weaker := range WeakenPolicy() {
+		weaken.Also(all, item, func(pl *Plan) { pl.Policy = weaker(pl.Policy) })
 	}
 	return all
 }
 
-// WeakenPolicy are the switches over what a sandbox is made from, given a copy
-// of the policy of its own.
-func WeakenPolicy() map[tranca.Item]func(*tranca.Policy) {
-	eachMount := func(edit func(*tranca.Mount)) func(*tranca.Policy) {
-		return func(p *tranca.Policy) {
+// WeakenPolicy are the switches over what a sandbox is made from. Each returns a
+// copy, so that what is stated of the policy stays as it was.
+func WeakenPolicy() map[tranca.Item]func(*tranca.Policy) *tranca.Policy {
+	changed := func(edit func(*tranca.Policy)) func(*tranca.Policy) *tranca.Policy {
+		return func(p *tranca.Policy) *tranca.Policy {
+			weaker := p.Clone()
+			edit(&weaker)
+			return &weaker
+		}
+	}
+	eachMount := func(edit func(*tranca.Mount)) func(*tranca.Policy) *tranca.Policy {
+		return changed(func(p *tranca.Policy) {
 			for i := range p.Mounts {
 				edit(&p.Mounts[i])
 			}
-		}
+		})
 	}
-	return map[tranca.Item]func(*tranca.Policy){
+	// Only a tmpfs can be without bounds.
+	inMemory := changed(func(p *tranca.Policy) { p.Limits.Disk.Backing = tranca.BackingMemory })
+	return map[tranca.Item]func(*tranca.Policy) *tranca.Policy{
 		tranca.ItemMounts:    eachMount(func(m *tranca.Mount) { m.Writable, m.Cow, m.Deny = true, false, nil }),
 		tranca.ItemMountDisk: eachMount(func(m *tranca.Mount) { m.Writable, m.Cow = true, false }),
 		tranca.ItemProtect:   eachMount(func(m *tranca.Mount) { m.Protect = nil }),
-		tranca.ItemCPUTime:   func(p *tranca.Policy) { p.Limits.CPUTime = 1000 * time.Hour },
-		// Only a tmpfs can be without bounds.
-		tranca.ItemDisk:   func(p *tranca.Policy) { p.Limits.Disk.Backing = tranca.BackingMemory },
-		tranca.ItemInodes: func(p *tranca.Policy) { p.Limits.Disk.Backing = tranca.BackingMemory },
+		tranca.ItemCPUTime:   changed(func(p *tranca.Policy) { p.Limits.CPUTime = 1000 * time.Hour }),
+		tranca.ItemDisk:      inMemory,
+		tranca.ItemInodes:    inMemory,
+	}
+}
+
+// WeakenWhole adds the switches that take several guarantees, of a backend that
+// shares the host's kernel: that of Landlock, behind which its filter stands, and
+// that of the isolation, which is all of the others together. unlocked takes the
+// Landlock domain alone.
+func WeakenWhole[P any](all map[tranca.Item]func(P), unlocked func(P)) {
+	all[tranca.ItemLandlock] = func(plan P) {
+		unlocked(plan)
+		all[tranca.ItemSyscalls](plan)
+	}
+	all[tranca.ItemIsolation] = func(plan P) {
+		for _, item := range []tranca.Item{
+			tranca.ItemFiles, tranca.ItemProcesses, tranca.ItemIPC, tranca.ItemNetwork, tranca.ItemHostname,
+			tranca.ItemSyscalls, tranca.ItemLandlock, tranca.ItemPrivileges, tranca.ItemDevices,
+		} {
+			all[item](plan)
+		}
 	}
 }
 

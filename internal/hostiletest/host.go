@@ -1,9 +1,14 @@
 package hostiletest
 
 import (
+	"bufio"
 	"context"
 	"net"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -67,6 +72,68 @@ func Eventually(t testing.TB, what string, so func() bool) {
 			t.Fatalf("it never came true that %s", what)
 		}
 	}
+}
+
+// Marked are the living processes of the host that have a mark in their
+// arguments.
+func Marked(t testing.TB, mark string) []int {
+	t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pids []int
+	for _, f := range files {
+		args, err := os.ReadFile(f)
+		if err != nil || !strings.Contains(string(args), mark) {
+			continue // a process that has ended has none
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(f))); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// Status is the first word of a field of a process's status, as the host sees it.
+func Status(t testing.TB, pid int, name string) string {
+	t.Helper()
+	status, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(status)) {
+		if f := strings.Fields(line); len(f) > 1 && f[0] == name+":" {
+			return f[1]
+		}
+	}
+	t.Fatalf("process %d has no %s", pid, name)
+	return ""
+}
+
+// StartSupervisor starts one test of this test binary anew, as the supervisor
+// that the environment makes of it, and reads what it says until a line that
+// begins so. Kill and wait for it; else the end of the test does.
+func StartSupervisor(t testing.TB, test, until string, env ...string) (cmd *exec.Cmd, said []string) {
+	t.Helper()
+	cmd = exec.Command("/proc/self/exe", "-test.run=^"+test+"$")
+	cmd.Env = append(os.Environ(), env...)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	for in := bufio.NewScanner(out); in.Scan(); {
+		said = append(said, in.Text())
+		if strings.HasPrefix(in.Text(), until) {
+			return cmd, said
+		}
+	}
+	t.Fatalf("the supervisor has ended: %q", said)
+	return nil, nil
 }
 
 // Listener counts what comes to sockets of the host, until the test ends.

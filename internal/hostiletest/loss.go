@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -63,8 +62,8 @@ func Weakened(t *testing.T, b tranca.Backend, report func() tranca.Report, polic
 	for _, l := range losses {
 		t.Run(string(l.Item), func(t *testing.T) { w.run(t, &l) })
 	}
-	for _, s := range weaken.Switches() {
-		if s.Backend == b.Name() && s.Takes != "" && !slices.Contains(append(weaken.ByEngine(), elsewhere...), s.Item) &&
+	for _, s := range weaken.Of(b.Name()) {
+		if !slices.Contains(append(weaken.ByEngine(), elsewhere...), s.Item) &&
 			!slices.ContainsFunc(losses, func(l Loss) bool { return l.Item == s.Item }) {
 			t.Errorf("nothing shows what %s takes away", s.Name())
 		}
@@ -252,37 +251,9 @@ func HostNode(s *Stage) string {
 // Marked is the process of the program that sleeps, as the host numbers it.
 func (s *Stage) Marked() int {
 	s.Helper()
-	var pid int
-	Eventually(s, "the program runs", func() bool {
-		files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-		for _, f := range files {
-			args, err := os.ReadFile(f)
-			if err != nil || !strings.Contains(string(args), s.Mark) {
-				continue
-			}
-			if n, err := strconv.Atoi(filepath.Base(filepath.Dir(f))); err == nil {
-				pid = n
-			}
-		}
-		return pid != 0
-	})
-	return pid
-}
-
-// Status is the first word of a field of a process's status, as the host sees it.
-func (s *Stage) Status(pid int, name string) string {
-	s.Helper()
-	status, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
-	if err != nil {
-		s.Fatal(err)
-	}
-	for line := range strings.Lines(string(status)) {
-		if f := strings.Fields(line); len(f) > 1 && f[0] == name+":" {
-			return f[1]
-		}
-	}
-	s.Fatalf("process %d has no %s", pid, name)
-	return ""
+	var pids []int
+	Eventually(s, "the program runs", func() bool { pids = Marked(s, s.Mark); return len(pids) > 0 })
+	return pids[len(pids)-1]
 }
 
 // SharedMemory makes a segment of the host that everybody may read. The program
@@ -296,23 +267,4 @@ func (s *Stage) SharedMemory() {
 	}
 	s.Cleanup(func() { _, _ = unix.SysvShmCtl(id, unix.IPC_RMID, nil) })
 	s.Vars["key"] = key
-}
-
-// Loop mounts at /d a folder with a device in it that everybody may open, and
-// that gVisor has none of its own for.
-func (s *Stage) Loop() {
-	s.Helper()
-	var st unix.Stat_t
-	err := unix.Stat("/dev/loop-control", &st)
-	path := filepath.Join(s.Dir, "loop-control")
-	if err == nil {
-		err = unix.Mknod(path, unix.S_IFCHR, int(st.Rdev))
-	}
-	if err == nil {
-		err = os.Chmod(path, 0o666)
-	}
-	if err != nil {
-		s.Fatal(err)
-	}
-	s.Policy.Mounts = []tranca.Mount{{Source: s.Dir, Target: "/d"}}
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"tranca"
 )
 
@@ -73,6 +75,10 @@ reads('what is denied', read, '/ro/denied/secret')` + Alive,
 			Program: "\nattempt('plant', lambda: os.write(os.open('/p/.git/hooks/pre-commit', os.O_WRONLY | os.O_TRUNC), b'evil'))" + Alive,
 		},
 		{
+			Item:    tranca.ItemSyscalls,
+			Program: "\nattempt('netlink', lambda: socket.socket(16, socket.SOCK_RAW, 0))" + Alive,
+		},
+		{
 			Item:    tranca.ItemEnvironment,
 			Scene:   func(s *Stage) { s.TB.(*testing.T).Setenv("TRANCA_TEST_SECRET", s.Canary) },
 			Program: "\nreads('a variable of the host', lambda: os.environ['TRANCA_TEST_SECRET'])" + Alive,
@@ -82,6 +88,42 @@ reads('what is denied', read, '/ro/denied/secret')` + Alive,
 			Scene:   (*Stage).Hostname,
 			Program: "\nattempt('its name', lambda: expect('it', os.uname().nodename == V['host']))" + Alive,
 		},
+	}
+}
+
+// CopyLoss is that of backends that always have mounts of mode cow.
+func CopyLoss() Loss {
+	return Loss{
+		Item: tranca.ItemMounts,
+		Scene: func(s *Stage) {
+			s.Policy.Mounts = []tranca.Mount{{Source: s.Dir, Target: "/cow", Cow: true}}
+			s.Effect["write through a copy"] = s.Exists("new")
+		},
+		Program: "\nattempt('write through a copy', lambda: write('/cow/new'))" + Alive,
+	}
+}
+
+// MountedDeviceLoss is that of backends that are given a device in a mount: one
+// that gVisor has none of its own for.
+func MountedDeviceLoss() Loss {
+	return Loss{
+		Item: tranca.ItemDevices, Root: true,
+		Scene: func(s *Stage) {
+			var st unix.Stat_t
+			err := unix.Stat("/dev/loop-control", &st)
+			path := filepath.Join(s.Dir, "loop-control")
+			if err == nil {
+				err = unix.Mknod(path, unix.S_IFCHR, int(st.Rdev))
+			}
+			if err == nil {
+				err = os.Chmod(path, 0o666)
+			}
+			if err != nil {
+				s.Fatal(err)
+			}
+			s.Policy.Mounts = []tranca.Mount{{Source: s.Dir, Target: "/d"}}
+		},
+		Program: "\nattempt('open one in a mount', lambda: os.open('/d/loop-control', os.O_RDONLY))" + Alive,
 	}
 }
 

@@ -3,9 +3,6 @@ package hostiletest
 import (
 	"context"
 	"crypto/rand"
-	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -99,21 +96,7 @@ func (w *world) request(req tranca.Request) *tranca.Result {
 // left returns the processes of the host that have the mark in their arguments.
 func (w *world) left() []int {
 	w.Helper()
-	dirs, err := filepath.Glob("/proc/[0-9]*")
-	if err != nil {
-		w.Fatal(err)
-	}
-	var pids []int
-	for _, d := range dirs {
-		args, err := os.ReadFile(d + "/cmdline")
-		if err != nil || !strings.Contains(string(args), w.mark) {
-			continue
-		}
-		if pid, err := strconv.Atoi(filepath.Base(d)); err == nil {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
+	return Marked(w, w.mark)
 }
 
 // ended checks how a run ended and what was refused.

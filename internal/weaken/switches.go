@@ -96,7 +96,7 @@ func gvisorSwitches() []Switch {
 		{Item: tranca.ItemIPC, Takes: "programs can connect to the host's unix sockets in mounts; gVisor has no way to the host's shared memory and queues"},
 		{Item: tranca.ItemNetwork, Takes: "the Sentry is in the host's network namespace and hands sockets on to the host's kernel"},
 		{Item: tranca.ItemUser, Takes: "Sentry and code have the supervisor's own user on the host"},
-		{Item: tranca.ItemPrivileges, Takes: "programs keep the agent's capabilities, and the Sentry its own; mounts are not nosuid. gVisor always has no_new_privs inside"},
+		{Item: tranca.ItemPrivileges, Takes: "programs keep the agent's capabilities, and the Sentry its own; mounts are not nosuid. inside no_new_privs stays, without which gVisor lets them have no filter"},
 		{Item: tranca.ItemSyscalls, Takes: "the code's filter allows every call, and Sentry and file server have none"},
 		{Item: tranca.ItemLandlock, None: "nothing is claimed but that it isn't needed, and there is no Landlock to take away"},
 		{Item: tranca.ItemDevices, Takes: "no mount is nodev, and device nodes in mounts are opened on the host; gVisor lets nothing but its own be in /dev"},

@@ -35,6 +35,22 @@ func Find(backend string, item tranca.Item) (Switch, bool) {
 	return Switch{}, false
 }
 
+// Of are the switches that take something from a backend.
+func Of(backend string) []Switch {
+	return slices.DeleteFunc(Switches(), func(s Switch) bool { return s.Backend != backend || s.Takes == "" })
+}
+
+// Also has the switch of an item do one thing more, after what it does.
+func Also[P any](all map[tranca.Item]func(P), item tranca.Item, edit func(P)) {
+	before := all[item]
+	all[item] = func(plan P) {
+		if before != nil {
+			before(plan)
+		}
+		edit(plan)
+	}
+}
+
 // Apply edits a plan by each switch of a backend that is on. how says what each
 // does to it. In an ordinary build it does nothing; call it behind Enabled, so
 // that how is not built either.
@@ -62,10 +78,7 @@ func Lacks[P any](report tranca.Report, how map[tranca.Item]func(P)) []string {
 			all = append(all, fmt.Sprintf("%s claims %s, and there is no switch for it", report.Backend, g.Item))
 		}
 	}
-	for _, s := range Switches() {
-		if s.Backend != report.Backend || s.Takes == "" {
-			continue
-		}
+	for _, s := range Of(report.Backend) {
 		byEngine := slices.Contains(ByEngine(), s.Item)
 		if made := how[s.Item] != nil; made == byEngine {
 			all = append(all, fmt.Sprintf("%s: made by the backend: %v, made by the engine: %v", s.Name(), made, byEngine))
@@ -115,10 +128,8 @@ func has(backend string) bool { return len(items(backend)) > 0 }
 // items are those of a backend that can be taken away.
 func items(backend string) []string {
 	var all []string
-	for _, s := range Switches() {
-		if s.Backend == backend && s.Takes != "" {
-			all = append(all, string(s.Item))
-		}
+	for _, s := range Of(backend) {
+		all = append(all, string(s.Item))
 	}
 	return all
 }

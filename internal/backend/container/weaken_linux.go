@@ -31,16 +31,12 @@ func (b *Backend) takeAway(e *engine, pl *plan) {
 // from.
 func firstSwitches(e *engine) map[tranca.Item]func(*plan) {
 	all := map[tranca.Item]func(*plan){}
-	for item, edit := range confine.WeakenPolicy() {
-		all[item] = func(pl *plan) {
-			p := pl.policy.Clone()
-			edit(&p)
-			pl.policy = &p
-		}
+	for item, weaker := range confine.WeakenPolicy() {
+		all[item] = func(pl *plan) { pl.policy = weaker(pl.policy) }
 	}
 	// More than there is: the engine's own tmpfs has to have some size.
-	also(all, tranca.ItemDisk, func(pl *plan) { pl.policy.Limits.Disk.Size = 1 << 40 })
-	also(all, tranca.ItemInodes, func(pl *plan) { pl.policy.Limits.Disk.Inodes = 1 << 30 })
+	weaken.Also(all, tranca.ItemDisk, func(pl *plan) { pl.policy.Limits.Disk.Size = 1 << 40 })
+	weaken.Also(all, tranca.ItemInodes, func(pl *plan) { pl.policy.Limits.Disk.Inodes = 1 << 30 })
 	all[tranca.ItemUser] = func(pl *plan) {
 		pl.user.uid, pl.user.gid = uint32(os.Geteuid()), uint32(os.Getegid())
 		if e.mapsUsers() {
@@ -56,17 +52,6 @@ func firstSwitches(e *engine) map[tranca.Item]func(*plan) {
 		all[tranca.ItemDevices](pl)
 	}
 	return all
-}
-
-// also has a switch do one thing more.
-func also(all map[tranca.Item]func(*plan), item tranca.Item, edit func(*plan)) {
-	before := all[item]
-	all[item] = func(pl *plan) {
-		if before != nil {
-			before(pl)
-		}
-		edit(pl)
-	}
 }
 
 // queues is where a host shows its message queues.
@@ -122,24 +107,10 @@ func switches(e *engine) map[tranca.Item]func(*plan) {
 		},
 	}
 	for item, edit := range confine.WeakenAgent() {
-		also(all, item, func(pl *plan) { edit(&pl.boot) })
+		weaken.Also(all, item, func(pl *plan) { edit(&pl.boot) })
 	}
-	all[tranca.ItemLandlock] = func(pl *plan) {
-		pl.boot.Landlock = -1
-		all[tranca.ItemSyscalls](pl)
-	}
-	all[tranca.ItemIsolation] = func(pl *plan) {
-		for _, item := range isolating {
-			all[item](pl)
-		}
-	}
+	confine.WeakenWhole(all, func(pl *plan) { pl.boot.Landlock = -1 })
 	return all
-}
-
-// isolating are the guarantees that together are the isolation.
-var isolating = []tranca.Item{
-	tranca.ItemFiles, tranca.ItemProcesses, tranca.ItemIPC, tranca.ItemNetwork, tranca.ItemHostname,
-	tranca.ItemSyscalls, tranca.ItemLandlock, tranca.ItemPrivileges, tranca.ItemDevices,
 }
 
 // setSecurity replaces the security option that begins so.

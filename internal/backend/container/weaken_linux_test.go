@@ -54,10 +54,7 @@ func lost() []hostiletest.Loss {
 			Program: "\nattempt('see a device of the host', lambda: expect('a device', stat.S_ISCHR(os.stat(V['node']).st_mode)))" +
 				hostiletest.Alive,
 		},
-		{
-			Item: tranca.ItemDevices, Root: true, Scene: (*hostiletest.Stage).Loop,
-			Program: "\nattempt('open one in a mount', lambda: os.open('/d/loop-control', os.O_RDONLY))" + hostiletest.Alive,
-		},
+		hostiletest.MountedDeviceLoss(),
 	}
 }
 

@@ -1,7 +1,6 @@
 package gvisor
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -206,30 +205,7 @@ func TestHostileSupervisorDeath(t *testing.T) {
 	if err := os.Chmod(folder, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("/proc/self/exe", "-test.run=^TestHostileSupervisorDeath$")
-	cmd.Env = append(os.Environ(), supervisorEnv+"="+folder)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cmd.Process.Kill() })
-	in := bufio.NewScanner(out)
-	var pids, groups []string
-	for in.Scan() {
-		if rest, ok := strings.CutPrefix(in.Text(), "groups "); ok {
-			groups = strings.Fields(rest)
-		}
-		if rest, ok := strings.CutPrefix(in.Text(), "pids "); ok {
-			pids = strings.Fields(rest)
-			break
-		}
-	}
-	if len(pids) < 4 {
-		t.Fatalf("only %v run", pids)
-	}
+	cmd, pids, groups := startSupervisor(t, folder)
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -247,17 +223,39 @@ func TestHostileSupervisorDeath(t *testing.T) {
 	}
 }
 
+// startSupervisor starts a supervisor and returns the processes and the control
+// groups of its sandbox.
+func startSupervisor(t *testing.T, folder string, env ...string) (cmd *exec.Cmd, pids, groups []string) {
+	t.Helper()
+	cmd, said := hostiletest.StartSupervisor(t, "TestHostileSupervisorDeath", "pids ", append(env, supervisorEnv+"="+folder)...)
+	for _, line := range said {
+		if rest, ok := strings.CutPrefix(line, "groups "); ok {
+			groups = strings.Fields(rest)
+		}
+		if rest, ok := strings.CutPrefix(line, "pids "); ok {
+			pids = strings.Fields(rest)
+		}
+	}
+	if len(pids) < 4 {
+		t.Fatalf("only %v run", pids)
+	}
+	return cmd, pids, groups
+}
+
 // runs reports whether a process of the second binary has this pid.
 func runs(pid string) bool {
 	n, err := strconv.Atoi(pid)
 	if err != nil {
 		return false
 	}
+	return lives(pid) && strings.HasPrefix(commandOf(n), "tranca-sentry")
+}
+
+// lives reports whether there is a process, a stub of a Sentry's too, which has
+// no name of its own.
+func lives(pid string) bool {
 	status, err := os.ReadFile("/proc/" + pid + "/status")
-	if err != nil || bytes.Contains(status, []byte("State:\tZ")) {
-		return false
-	}
-	return strings.HasPrefix(commandOf(n), "tranca-sentry")
+	return err == nil && !bytes.Contains(status, []byte("State:\tZ"))
 }
 
 // superviseUntilKilled runs a sandbox with programs and waits to be killed.

@@ -3,12 +3,9 @@
 package gvisor
 
 import (
-	"bufio"
 	"context"
 	"os"
-	"os/exec"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -59,19 +56,11 @@ func TestWeakenedLifetime(t *testing.T) {
 // killed.
 func killedSupervisor(t *testing.T, folder string, weakened bool) []string {
 	t.Helper()
-	cmd := exec.Command("/proc/self/exe", "-test.run=^TestHostileSupervisorDeath$")
-	cmd.Env = append(os.Environ(), supervisorEnv+"="+folder)
+	var env []string
 	if weakened {
-		cmd.Env = append(cmd.Env, "TRANCA_WEAKEN=gvisor:lifetime")
+		env = append(env, "TRANCA_WEAKEN=gvisor:lifetime")
 	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	var pids []string
+	cmd, pids, _ := startSupervisor(t, folder, env...)
 	t.Cleanup(func() {
 		for _, pid := range pids {
 			if n, err := strconv.Atoi(pid); err == nil && lives(pid) {
@@ -79,23 +68,7 @@ func killedSupervisor(t *testing.T, folder string, weakened bool) []string {
 			}
 		}
 	})
-	in := bufio.NewScanner(out)
-	for pids == nil && in.Scan() {
-		if rest, ok := strings.CutPrefix(in.Text(), "pids "); ok {
-			pids = strings.Fields(rest)
-		}
-	}
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
-	if len(pids) < 4 {
-		t.Fatalf("only %v run", pids)
-	}
 	return pids
-}
-
-// lives reports whether there is a process, a stub of a Sentry's too, which has
-// no name of its own.
-func lives(pid string) bool {
-	status, err := os.ReadFile("/proc/" + pid + "/status")
-	return err == nil && !strings.Contains(string(status), "State:\tZ")
 }

@@ -35,28 +35,17 @@ func (b *Backend) switches() map[tranca.Item]func(*plan) {
 		tranca.ItemPIDs:       func(pl *plan) { pl.agent.GuestProcesses = 0 },
 	}
 	for item, edit := range confine.Switches() {
-		also(all, item, func(pl *plan) { edit(&pl.Plan) })
+		weaken.Also(all, item, func(pl *plan) { edit(&pl.Plan) })
 	}
 	for item, edit := range confine.WeakenAgent() {
-		also(all, item, func(pl *plan) { edit(&pl.agent) })
+		weaken.Also(all, item, func(pl *plan) { edit(&pl.agent) })
 	}
 	// What others change, the host's folders above all, is not to be believed
 	// for long.
 	for _, item := range []tranca.Item{tranca.ItemFiles, tranca.ItemProcesses} {
-		also(all, item, func(pl *plan) { pl.kernel.Shared = true })
+		weaken.Also(all, item, func(pl *plan) { pl.kernel.Shared = true })
 	}
 	return all
-}
-
-// also has a switch do one thing more.
-func also(all map[tranca.Item]func(*plan), item tranca.Item, edit func(*plan)) {
-	before := all[item]
-	all[item] = func(pl *plan) {
-		if before != nil {
-			before(pl)
-		}
-		edit(pl)
-	}
 }
 
 // omit has Sentry and file server leave something out.

@@ -24,19 +24,8 @@ func TestWeakened(t *testing.T) {
 
 func lostTree() []hostiletest.Loss {
 	return []hostiletest.Loss{
-		{
-			Item: tranca.ItemMounts,
-			Scene: func(s *hostiletest.Stage) {
-				s.Policy.Mounts = []tranca.Mount{{Source: s.Dir, Target: "/cow", Cow: true}}
-				s.Effect["write through a copy"] = s.Exists("new")
-			},
-			Program: "\nattempt('write through a copy', lambda: write('/cow/new'))" + hostiletest.Alive,
-		},
-		{
-			Item: tranca.ItemDevices, Root: true, Scene: (*hostiletest.Stage).Loop,
-			Program: `
-attempt('open one in a mount', lambda: os.open('/d/loop-control', os.O_RDONLY))` + hostiletest.Alive,
-		},
+		hostiletest.CopyLoss(),
+		hostiletest.MountedDeviceLoss(),
 		{
 			Item: tranca.ItemIPC,
 			Scene: func(s *hostiletest.Stage) {
@@ -78,10 +67,6 @@ attempt('rights', lambda: expect('some', int(status['CapEff'], 16)))` + hostilet
 		{
 			Item: tranca.ItemPrivileges,
 			Look: func(s *hostiletest.Stage) bool { return sentryStatus(s, "CapEff") != "0000000000000000" },
-		},
-		{
-			Item:    tranca.ItemSyscalls,
-			Program: "\nattempt('netlink', lambda: socket.socket(16, socket.SOCK_RAW, 0))" + hostiletest.Alive,
 		},
 		{
 			Item: tranca.ItemSyscalls,

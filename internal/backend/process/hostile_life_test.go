@@ -1,7 +1,6 @@
 package process
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"os"
@@ -134,25 +133,14 @@ func TestHostileSupervisorDeath(t *testing.T) {
 	for _, way := range []string{"none", "signal", "stream", "both"} {
 		t.Run("without "+way, func(t *testing.T) {
 			s := (&row{}).newScene(t, newBackend(t), false)
-			cmd := exec.Command("/proc/self/exe", "-test.run=^TestHostileSupervisorDeath$")
 			// A folder of its own, or a supervisor elsewhere could sweep what
 			// the control leaves.
 			runtime := t.TempDir()
 			if err := os.Chmod(runtime, 0o700); err != nil {
 				t.Fatal(err)
 			}
-			cmd.Env = append(os.Environ(), supervisorEnv+"="+way+" "+s.mark+" "+runtime)
-			out, err := cmd.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = cmd.Process.Kill(); s.killMarked(); s.killHolder() })
-			in := bufio.NewScanner(out)
-			for in.Scan() && !strings.Contains(in.Text(), "all run") {
-			}
+			t.Cleanup(func() { s.killMarked(); s.killHolder() })
+			cmd, _ := hostiletest.StartSupervisor(t, "TestHostileSupervisorDeath", "all run", supervisorEnv+"="+way+" "+s.mark+" "+runtime)
 			hostiletest.Eventually(t, "the whole tree runs", func() bool { return len(s.marked()) >= 3 })
 			cmd.Process.Kill()
 			_ = cmd.Wait()

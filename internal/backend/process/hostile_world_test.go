@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"tranca/internal/hostiletest"
 )
 
 // children returns the processes below a process, as the host sees them.
@@ -50,15 +52,5 @@ func processes(t testing.TB) []string {
 // arguments, other than this one.
 func (s *scene) marked() []int {
 	s.Helper()
-	var pids []int
-	for _, p := range processes(s) {
-		args, err := os.ReadFile("/proc/" + p + "/cmdline")
-		if err != nil || !strings.Contains(string(args), s.mark) {
-			continue
-		}
-		if pid, err := strconv.Atoi(p); err == nil {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
+	return hostiletest.Marked(s, s.mark)
 }

@@ -3,13 +3,10 @@
 package process
 
 import (
-	"bufio"
 	"context"
 	"os"
-	"os/exec"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -29,29 +26,18 @@ func TestWeakenedLifetime(t *testing.T) {
 			if err := os.Chmod(runtime, 0o700); err != nil {
 				t.Fatal(err)
 			}
-			cmd := exec.Command("/proc/self/exe", "-test.run=^TestHostileSupervisorDeath$")
-			cmd.Env = append(os.Environ(), supervisorEnv+"=none "+s.mark+" "+runtime)
+			env := []string{supervisorEnv + "=none " + s.mark + " " + runtime}
 			if weakened {
-				cmd.Env = append(cmd.Env, "TRANCA_WEAKEN=process:lifetime")
-			}
-			out, err := cmd.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
+				env = append(env, "TRANCA_WEAKEN=process:lifetime")
 			}
 			agents := map[int]bool{}
 			t.Cleanup(func() {
-				_ = cmd.Process.Kill()
 				s.killMarked()
 				for pid := range agents {
 					_ = unix.Kill(pid, unix.SIGKILL)
 				}
 			})
-			in := bufio.NewScanner(out)
-			for in.Scan() && !strings.Contains(in.Text(), "all run") {
-			}
+			cmd, _ := hostiletest.StartSupervisor(t, "TestHostileSupervisorDeath", "all run", env...)
 			hostiletest.Eventually(t, "the whole tree runs", func() bool { return len(s.marked()) >= 3 })
 			if weakened {
 				agents = s.agents(cmd.Process.Pid)
@@ -89,7 +75,7 @@ func (s *scene) agents(supervisor int) map[int]bool {
 			if !slices.Contains(marked, p) {
 				all[p] = true
 			}
-			above, err := strconv.Atoi((&hostiletest.Stage{TB: s}).Status(p, "PPid"))
+			above, err := strconv.Atoi(hostiletest.Status(s, p, "PPid"))
 			if err != nil {
 				s.Fatal(err)
 			}

@@ -47,33 +47,13 @@ func (b *Backend) switches() map[tranca.Item]func(*plan) {
 		},
 	}
 	for item, edit := range confine.Switches() {
-		all[item] = func(pl *plan) { edit(&pl.Plan) }
+		weaken.Also(all, item, func(pl *plan) { edit(&pl.Plan) })
 	}
 	for item, edit := range confine.WeakenAgent() {
-		before := all[item]
-		all[item] = func(pl *plan) {
-			if before != nil {
-				before(pl)
-			}
-			edit(&pl.Boot)
-		}
+		weaken.Also(all, item, func(pl *plan) { edit(&pl.Boot) })
 	}
-	all[tranca.ItemLandlock] = func(pl *plan) {
-		pl.Boot.Landlock = -1
-		all[tranca.ItemSyscalls](pl)
-	}
-	all[tranca.ItemIsolation] = func(pl *plan) {
-		for _, item := range isolating {
-			all[item](pl)
-		}
-	}
+	confine.WeakenWhole(all, func(pl *plan) { pl.Boot.Landlock = -1 })
 	return all
-}
-
-// isolating are the guarantees that together are the isolation.
-var isolating = []tranca.Item{
-	tranca.ItemFiles, tranca.ItemProcesses, tranca.ItemIPC, tranca.ItemNetwork, tranca.ItemHostname,
-	tranca.ItemSyscalls, tranca.ItemLandlock, tranca.ItemPrivileges, tranca.ItemDevices,
 }
 
 // takeAway is that of the weaker rung.

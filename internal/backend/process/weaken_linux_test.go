@@ -21,14 +21,7 @@ func TestWeakened(t *testing.T) {
 
 func lostTree() []hostiletest.Loss {
 	return []hostiletest.Loss{
-		{
-			Item: tranca.ItemMounts,
-			Scene: func(s *hostiletest.Stage) {
-				s.Policy.Mounts = []tranca.Mount{{Source: s.Dir, Target: "/cow", Cow: true}}
-				s.Effect["write through a copy"] = s.Exists("new")
-			},
-			Program: "\nattempt('write through a copy', lambda: write('/cow/new'))" + hostiletest.Alive,
-		},
+		hostiletest.CopyLoss(),
 		{
 			Item: tranca.ItemMountDisk,
 			Scene: func(s *hostiletest.Stage) {

@@ -69,12 +69,14 @@ func enterContained(spec *bootspec.Spec) (*launcher, mount.Tree, error) {
 // restrictContained gives the calling thread, and what it forks, what the
 // engine has not given.
 func (l *launcher) restrictContained() error {
-	if !l.spec.Omit.Has(bootspec.Privileges) {
+	omits := l.spec.Omit.Has(bootspec.Privileges)
+	// Only who has rights in a namespace of its own gets a filter without it.
+	if !omits || !l.spec.Insulate {
 		if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 			return os.NewSyscallError("no_new_privs", err)
 		}
 	}
-	if !l.spec.Omit.Has(bootspec.Privileges) {
+	if !omits {
 		if err := dropBounding(); err != nil {
 			return err
 		}

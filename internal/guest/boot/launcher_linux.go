@@ -96,6 +96,7 @@ func (l *launcher) restrict(init forkexec.Child) error {
 	return dieWithParent(l.spec)
 }
 
+// dropBounding empties the bounding set of the calling thread.
 func dropBounding() error {
 	for c := uintptr(0); c <= unix.CAP_LAST_CAP; c++ {
 		if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); err != nil && err != unix.EINVAL {

@@ -47,9 +47,10 @@ func foundProc(spec *bootspec.Spec) (mount.Tree, error) {
 }
 
 // watchThreads lets the launcher find what it has to end where no namespace ends
-// it, while its own /proc is in sight.
+// it: programs that outlive their parents become its children. Its own /proc has
+// to be in sight.
 func (l *launcher) watchThreads() (err error) {
-	if !l.spec.Omit.Has(bootspec.Processes) {
+	if !l.spec.Plain && !l.spec.Omit.Has(bootspec.Processes) {
 		return nil
 	}
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
@@ -73,9 +74,7 @@ func (l *launcher) killOwn() error {
 				continue
 			}
 			alive = true
-			// The group first: its leader's death would free the number.
-			_ = unix.Kill(-pid, unix.SIGKILL) // most lead no group
-			_ = unix.Kill(pid, unix.SIGKILL)  // found again if it lives
+			killWithGroup(pid)
 		}
 		if !alive {
 			return nil
@@ -93,6 +92,7 @@ func isZombie(pid int) bool {
 	}
 	defer f.Close()
 	text, _ := io.ReadAll(io.LimitReader(f, 4096))
-	_, rest, _ := strings.Cut(string(text), ") ")
-	return strings.HasPrefix(rest, "Z")
+	// The name before it can hold anything.
+	rest := string(text[strings.LastIndexByte(string(text), ')')+1:])
+	return strings.HasPrefix(rest, " Z")
 }

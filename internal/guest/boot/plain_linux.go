@@ -20,10 +20,10 @@ import (
 // namespaces than the network's, the code's user from the start.
 func enterPlain(spec *bootspec.Spec) (*launcher, mount.Tree, error) {
 	none := mount.FromFD(-1)
+	l := &launcher{spec: spec, tasks: make(chan func())}
 	// Before the change of root, under which there may be no /proc.
-	tasks, err := os.Open("/proc/self/task")
-	if err != nil {
-		return nil, none, err
+	if err := l.watchThreads(); err != nil {
+		return nil, none, fmt.Errorf("launcher: %w", err)
 	}
 	if err := netns.RaiseLoopback(); err != nil {
 		return nil, none, fmt.Errorf("loopback: %w", err)
@@ -46,15 +46,10 @@ func enterPlain(spec *bootspec.Spec) (*launcher, mount.Tree, error) {
 			return nil, none, fmt.Errorf("user: %w", err)
 		}
 	}
-	// Programs that outlive their parents become the agent's children, by
-	// which the host finds and ends them.
-	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return nil, none, os.NewSyscallError("subreaper", err)
-	}
 	if err := settle(spec); err != nil {
 		return nil, none, fmt.Errorf("privileges: %w", err)
 	}
-	return &launcher{spec: spec, tasks: make(chan func()), threads: tasks}, none, nil
+	return l, none, nil
 }
 
 func dropTo(uid, gid int) error {
@@ -83,12 +78,17 @@ func (l *launcher) endAll() {
 			return
 		}
 		for _, pid := range children {
-			// The group first: its leader's death would free the number.
-			_ = unix.Kill(-pid, unix.SIGKILL) // most lead no group
-			_ = unix.Kill(pid, unix.SIGKILL)  // found again if it lives
+			killWithGroup(pid)
 		}
 		time.Sleep(time.Millisecond)
 	}
+}
+
+// killWithGroup kills a child and the group that it leads, if any. The group is
+// first: its leader's death would free the number.
+func killWithGroup(pid int) {
+	_ = unix.Kill(-pid, unix.SIGKILL) // most lead no group
+	_ = unix.Kill(pid, unix.SIGKILL)  // found again if it lives
 }
 
 // children lists the children of this process, zombies included.

@@ -1,9 +1,9 @@
 package bootspec
 
 // Omission is a set of things that an agent, a Sentry or its file server does for
-// the boundary and can be told to leave out, so that the hostile suite is seen to notice. Only a
-// supervisor of a build that can be weakened tells it so (package weaken); the
-// message comes from the trusted side, and from nowhere else.
+// the boundary and can be told to leave out, so that the hostile suite is seen to
+// notice. Only a supervisor of a build that can be weakened tells it so (package
+// weaken); the message comes from the trusted side, and from nowhere else.
 type Omission uint64
 
 // The omissions.
