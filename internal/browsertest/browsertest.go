@@ -31,8 +31,8 @@ type Page struct {
 	to      *os.File
 	session string
 	answers chan answer
-	loaded  chan struct{}
 	last    int
+	sending sync.Mutex
 
 	mu       sync.Mutex
 	requests []string
@@ -48,7 +48,11 @@ type answer struct {
 	Error  *struct {
 		Message string `json:"message"`
 	} `json:"error"`
+	SessionID string `json:"sessionId"`
 }
+
+// dialogID is that of our answers to dialogs, which nobody waits for.
+const dialogID = 1 << 30
 
 // Open opens a page from a file of its own in a new browser, which ends with the
 // test. It asks for the part "chromium". The page may reach nothing but this
@@ -61,23 +65,38 @@ func Open(t testing.TB, page []byte, view View) *Page {
 	if err := os.WriteFile(file, page, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p := &Page{t: t, answers: make(chan answer), loaded: make(chan struct{}, 1)}
+	p := &Page{t: t, answers: make(chan answer)}
 	p.start(program, dir)
 	p.attach()
 	p.Show(view)
 	location := (&url.URL{Scheme: "file", Path: file}).String()
-	p.call("Page.navigate", map[string]any{"url": location}, nil)
-	select {
-	case <-p.loaded:
-	case <-time.After(patience):
-		t.Fatal("the browser did not load the page")
-	}
-	// What the page asks for while it is laid out is asked for now.
-	p.Eval("new Promise(done => requestAnimationFrame(() => setTimeout(done, 100)))", nil)
+	p.navigate(location)
+	// What the page asks for while it is laid out is asked for now. A browser that
+	// takes its window for hidden draws no frame.
+	p.Eval("new Promise(done => { requestAnimationFrame(() => setTimeout(done, 100)); setTimeout(done, 2000) })", nil)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.requests = slices.DeleteFunc(p.requests, func(u string) bool { return u == location })
 	return p
+}
+
+// navigate loads a page and waits until it is there. A browser that is still busy
+// with its own start may drop what it is told, or the news of it, so that it is
+// asked, and told again.
+func (p *Page) navigate(location string) {
+	p.t.Helper()
+	loaded := fmt.Sprintf("location.href === %q && document.readyState === 'complete'", location)
+	for end := time.Now().Add(patience); time.Now().Before(end); {
+		var refused struct{ ErrorText string }
+		p.call("Page.navigate", map[string]any{"url": location}, &refused)
+		for again := time.Now().Add(patience / 6); refused.ErrorText == "" && time.Now().Before(again); time.Sleep(20 * time.Millisecond) {
+			var there bool
+			if p.Eval(loaded, &there); there {
+				return
+			}
+		}
+	}
+	p.t.Fatal("the browser did not load the page")
 }
 
 // View is a screen.
@@ -155,11 +174,13 @@ func (p *Page) read(from *os.File) {
 		if err := json.Unmarshal(text[:len(text)-1], &a); err != nil {
 			return
 		}
-		if a.ID == 0 {
+		switch a.ID {
+		case 0:
 			p.event(a)
-			continue
+		case dialogID:
+		default:
+			p.answers <- a
 		}
-		p.answers <- a
 	}
 }
 
@@ -169,6 +190,7 @@ func (p *Page) event(a answer) {
 		Request struct{ URL string }
 		Entry   struct{ Level, Text string }
 		Type    string
+		Message string
 		Args    []struct {
 			Value       any
 			Description string
@@ -181,13 +203,15 @@ func (p *Page) event(a answer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch a.Method {
-	case "Page.loadEventFired":
-		select {
-		case p.loaded <- struct{}{}:
-		default:
-		}
 	case "Network.requestWillBeSent":
 		p.requests = append(p.requests, e.Request.URL)
+	case "Page.javascriptDialogOpening":
+		p.console = append(p.console, "dialog: "+e.Message)
+		// Until it is closed the page does nothing else.
+		_ = p.send(map[string]any{
+			"id": dialogID, "method": "Page.handleJavaScriptDialog",
+			"sessionId": a.SessionID, "params": map[string]any{"accept": false},
+		})
 	case "Log.entryAdded":
 		p.console = append(p.console, e.Entry.Level+": "+e.Entry.Text)
 	case "Runtime.consoleAPICalled":
@@ -207,6 +231,7 @@ func (p *Page) attach() {
 	for _, domain := range []string{"Page", "Runtime", "Log", "Network"} {
 		p.call(domain+".enable", nil, nil)
 	}
+	p.call("Page.bringToFront", nil, nil)
 }
 
 // call has the browser do something and reads its answer into result, if that is
@@ -221,11 +246,7 @@ func (p *Page) call(method string, params map[string]any, result any) {
 	if p.session != "" {
 		message["sessionId"] = p.session
 	}
-	text, err := json.Marshal(message)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	if _, err := p.to.Write(append(text, 0)); err != nil {
+	if err := p.send(message); err != nil {
 		p.t.Fatalf("%s: %v", method, err)
 	}
 	a, err := p.answer()
@@ -239,6 +260,18 @@ func (p *Page) call(method string, params map[string]any, result any) {
 			p.t.Fatalf("%s: %v in %s", method, err, a.Result)
 		}
 	}
+}
+
+// send sends one message.
+func (p *Page) send(message map[string]any) error {
+	text, err := json.Marshal(message)
+	if err != nil {
+		return err
+	}
+	p.sending.Lock()
+	defer p.sending.Unlock()
+	_, err = p.to.Write(append(text, 0))
+	return err
 }
 
 func (p *Page) answer() (answer, error) {
