@@ -121,6 +121,9 @@ func TestStatOfAnAwkwardName(t *testing.T) {
 	if !ok || s.comm != "(a) R (b c)" || s.state != "S" || s.ppid != "7" || s.started != "99" {
 		t.Errorf("%+v, %v", s, ok)
 	}
+	if _, ok := parseStat("12 (kworker/0:0) I 2 0 0 0 -1 69238880 " + strings.Repeat("0 ", 30)); ok {
+		t.Error("a thread of the kernel is taken")
+	}
 	if _, ok := parseStat("12 (a"); ok {
 		t.Error("half a line is taken")
 	}

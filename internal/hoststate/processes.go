@@ -95,7 +95,9 @@ func readStat(pid int) (stat, bool) {
 	return parseStat(string(text))
 }
 
-func parseStat(text string) (stat, bool) {
+// parseStat reads a line of that file; ok is false where it is none, or is about a
+// thread of the kernel's own, which comes and goes without anybody.
+func parseStat(text string) (s stat, ok bool) {
 	open, end := strings.IndexByte(text, '('), strings.LastIndexByte(text, ')')
 	if open < 0 || end < open {
 		return stat{}, false
@@ -104,7 +106,9 @@ func parseStat(text string) (stat, bool) {
 	if len(fields) < 20 {
 		return stat{}, false
 	}
-	return stat{text[open : end+1], fields[0], fields[1], fields[19]}, true
+	flags, err := strconv.ParseUint(fields[6], 10, 64)
+	const thread = 0x00200000 // PF_KTHREAD of the kernel's include/linux/sched.h
+	return stat{text[open : end+1], fields[0], fields[1], fields[19]}, err != nil || flags&thread == 0
 }
 
 // PrivateDirty returns the bytes of memory that one process alone has written.
