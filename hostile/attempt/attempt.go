@@ -7,6 +7,11 @@
 // run behind every boundary, and a reader sees all that it tries.
 package attempt
 
+import (
+	"slices"
+	"strings"
+)
+
 // Program is what an interpreter is given, as JSON: the steps, in which every
 // placeholder has been replaced, and the numbers of the system calls that they
 // name.
@@ -112,6 +117,23 @@ type Line struct {
 	// Value is what the act brought, at most [MaxValue] bytes of it. Bytes that
 	// are no printable ASCII stand as \xNN.
 	Value string `json:"value,omitempty"`
+}
+
+// outcomes are the words for what an act found, where no number says it. Words of
+// other kinds tell why it could not be done.
+var outcomes = []string{
+	"it died", "is not so", "no bytes came", "no such field", "other bytes are there", "other bytes came",
+	"the answer is none", "the file is shorter", "not done: the one before was the last",
+	"no nameserver in /etc/resolv.conf",
+}
+
+// Fault reports whether a step could not be tried, which is something else than
+// an attempt that failed: the interpreter lacks something, such as a module of
+// Python, or was told what it can't read.
+func (l Line) Fault() bool {
+	number := strings.HasPrefix(l.Errno, "errno ") || strings.HasPrefix(l.Errno, "E") && strings.ToUpper(l.Errno) == l.Errno
+	child := strings.HasPrefix(l.Errno, "SIG") || strings.HasPrefix(l.Errno, "exit ")
+	return !l.OK && !number && !child && !slices.Contains(outcomes, l.Errno)
 }
 
 const (

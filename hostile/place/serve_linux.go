@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
@@ -70,9 +71,8 @@ func serve(ctx context.Context, task Task, probe *hostile.Probe, targets Targets
 	}
 	var target suite.Target
 	switch task.Column {
-	case suite.NoBoundary:
-		target = &suite.Bare{Program: programPath, Space: spacePath}
-		err = dropAmbient()
+	case suite.NoBoundary, suite.NoBoundaryPython:
+		target, err = bare(task.Column)
 	default:
 		var closing func()
 		if target, closing, err = targets(task.Column, task.Waive, program); err == nil {
@@ -83,6 +83,18 @@ func serve(ctx context.Context, task Task, probe *hostile.Probe, targets Targets
 		return nil, err
 	}
 	return suite.Stage{Stand: true, Program: programPath}.Try(ctx, probe, task.Twin, target), nil
+}
+
+// bare is the target of the controls.
+func bare(column string) (*suite.Bare, error) {
+	b := &suite.Bare{Program: programPath, Space: spacePath}
+	if column == suite.NoBoundaryPython {
+		var err error
+		if b.Interpreter, err = exec.LookPath("python3"); err != nil {
+			return nil, fmt.Errorf("the control of programs in Python takes Python on the host: %w", err)
+		}
+	}
+	return b, dropAmbient()
 }
 
 // dropAmbient leaves the capabilities of the user namespace to this process: a

@@ -144,6 +144,9 @@ func (p *page) cell(c *Cell, probe *Probe) {
 		p.fact("Expected", string(c.Expected))
 	}
 	p.fact("Control", c.Control)
+	if len(c.Unproven) > 0 {
+		p.fact("Not shown", "these got through in the control neither, and stand for nothing here: "+strings.Join(c.Unproven, ", "))
+	}
 	p.fact("Took", fmt.Sprintf("%.2f s", c.Seconds))
 	p.put("</dl>\n")
 	p.block("evidence", c.Evidence)

@@ -129,6 +129,10 @@ type Cell struct {
 	Because  string  `json:"because,omitempty"`
 	// Control says which run stands behind it: the column and its verdict.
 	Control string `json:"control,omitempty"`
+	// Unproven are the steps that did not get through in the control either, by
+	// their names: that they were denied here shows nothing, and the verdict
+	// stands on the others.
+	Unproven []string `json:"unproven,omitempty"`
 	// Evidence is what was seen, a line each.
 	Evidence []string `json:"evidence,omitempty"`
 	Seconds  float64  `json:"seconds"`

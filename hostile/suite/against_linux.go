@@ -22,10 +22,17 @@ import (
 type Against struct {
 	// Args is the command line.
 	Args []string
+	// Patience is how long the command may take for one program; 0 is 30 s.
+	Patience time.Duration
 }
 
-// againstPatience is how long a command may take for one program.
-const againstPatience = 30 * time.Second
+func (a *Against) patience() time.Duration {
+	const most = 30 * time.Second
+	if a.Patience == 0 {
+		return most
+	}
+	return a.Patience
+}
 
 // View implements [Target]. The program makes a folder of its own in whatever /tmp
 // the command gives it, which may be the host's.
@@ -68,7 +75,7 @@ func (a *Against) Run(ctx context.Context, t *Trial) (*Outcome, error) {
 	}
 	var c *commands
 	c = newCommands(func(p *attempt.Program) (*Ran, []byte, error) {
-		limited, cancel := context.WithTimeout(ctx, againstPatience)
+		limited, cancel := context.WithTimeout(ctx, a.patience())
 		defer cancel()
 		cmd, err := a.command(limited, p)
 		if err != nil {
@@ -79,7 +86,7 @@ func (a *Against) Run(ctx context.Context, t *Trial) (*Outcome, error) {
 			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		}
 		if limited.Err() != nil && ctx.Err() == nil {
-			c.hung()
+			c.hung(a.patience())
 		}
 		return ran, printed, err
 	})
@@ -91,10 +98,10 @@ func (a *Against) Run(ctx context.Context, t *Trial) (*Outcome, error) {
 	return c.out, err
 }
 
-func (c *commands) hung() {
+func (c *commands) hung(patience time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.out.Trouble = append(c.out.Trouble, "it hung: "+againstPatience.String()+" were not enough")
+	c.out.Trouble = append(c.out.Trouble, "it hung: "+patience.String()+" were not enough")
 }
 
 // command is the command line with a program for it to run.
@@ -108,7 +115,7 @@ func (a *Against) command(ctx context.Context, p *attempt.Program) (*exec.Cmd, e
 // Try runs a piece of Python by the command, and says what it printed where it
 // does not end well.
 func (a *Against) Try(ctx context.Context, code string) error {
-	ctx, cancel := context.WithTimeout(ctx, againstPatience)
+	ctx, cancel := context.WithTimeout(ctx, a.patience())
 	defer cancel()
 	cmd := exec.CommandContext(ctx, a.Args[0], a.Args[1:]...)
 	cmd.Stdin = strings.NewReader(code)

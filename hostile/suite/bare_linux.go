@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -23,6 +25,8 @@ import (
 type Bare struct {
 	// Program is the static program's file.
 	Program string
+	// Interpreter is Python's, where the form in Python is run instead.
+	Interpreter string
 	// Space is a folder for programs to write to.
 	Space string
 }
@@ -87,6 +91,12 @@ func (b *Bare) orphan(ctx context.Context, t *Trial) (*Outcome, error) {
 }
 
 func (b *Bare) command(ctx context.Context, p *attempt.Program) (*exec.Cmd, error) {
+	if b.Interpreter != "" {
+		script, err := attempt.Python(*p)
+		cmd := exec.CommandContext(ctx, b.Interpreter, "-I", "-", p.Mark)
+		cmd.Stdin = strings.NewReader(script)
+		return cmd, err
+	}
 	text, err := json.Marshal(p)
 	if err != nil {
 		return nil, err
@@ -126,31 +136,41 @@ func (c *commands) collectDuring(all []hostile.Collect) (stop func()) {
 }
 
 func (c *commands) readNaively(one hostile.Collect) {
-	what := "the collected file " + one.Path
+	got := Collected{Path: one.Path}
 	if one.List {
-		_ = filepath.Walk(one.Path, func(path string, _ os.FileInfo, _ error) error {
-			c.see(what, []byte(path+"\n"))
-			return nil
-		})
-		return
+		got.Said, got.Brought = c.listNaively(one.Path)
+	} else {
+		got = c.openNaively(one.Path)
 	}
-	f, err := os.OpenFile(one.Path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if one.During {
+		return // of which too many would be told
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.out.Collected = append(c.out.Collected, got)
+}
+
+func (c *commands) listNaively(root string) (said string, brought bool) {
+	names := 0
+	_ = filepath.Walk(root, func(path string, _ os.FileInfo, _ error) error {
+		names++
+		c.see("the collected file "+root, []byte(path+"\n"))
+		return nil
+	})
+	return fmt.Sprintf("%d names", names), names > 0
+}
+
+func (c *commands) openNaively(path string) Collected {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return
+		return Collected{Path: path, Said: err.Error()}
 	}
 	defer f.Close()
 	_ = f.SetReadDeadline(time.Now().Add(time.Second))
 	data, _ := io.ReadAll(io.LimitReader(f, most))
-	c.see(what, data)
-	if !one.During && !regular(f) {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.out.Collected = append(c.out.Collected, specialRead)
-	}
+	c.see("the collected file "+path, data)
+	return Collected{Path: path, Said: fmt.Sprintf("%d bytes", len(data)), Brought: len(data) > 0, Special: !regular(f)}
 }
-
-// specialRead says that something was read that is no file.
-const specialRead = "read as if it were a file, which it is not"
 
 func regular(f *os.File) bool {
 	info, err := f.Stat()

@@ -116,6 +116,7 @@ func capture(cmd *exec.Cmd) (*Ran, []byte, error) {
 	ran := &Ran{
 		Exit: exitOf(cmd.ProcessState), Printed: out.all, Cut: out.all > int64(len(text)),
 		WallMS: time.Since(began).Milliseconds(),
+		Began:  began,
 		CPUMS:  (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Milliseconds(),
 	}
 	ran.Lines, ran.Done = readLines(text)

@@ -38,6 +38,12 @@ type Box struct {
 	// Bare says that the backend hides no files: a program starts in a folder of
 	// its own, somewhere among the host's.
 	Bare bool
+	// OwnKernel says that programs run in a kernel of their own, in which the host
+	// can't see them by their mark: in trials about what is left, which run alone,
+	// whatever is there after them and was not before is left.
+	OwnKernel bool
+	// Engine says that an engine starts the sandboxes' processes, not tranca.
+	Engine bool
 	// Slack is what a run may take beyond its wall-clock limit.
 	Slack time.Duration
 	// Config is what else engines are made from.
@@ -90,13 +96,31 @@ func (b *Box) trial(ctx context.Context, t *Trial) (*Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &boxRun{box: b, e: e, t: t, limits: p.Limits, out: newOutcome()}
-	err = r.all(ctx)
-	if closing := e.Close(context.WithoutCancel(ctx)); closing != nil {
-		r.trouble("the engine's end: %v", closing)
+	r := &boxRun{box: b, e: e, t: t, limits: p.Limits, begin: newBarrier(), out: newOutcome()}
+	left := func() []string { return nil }
+	if t.Probe.Guarantee == tranca.ItemLifetime && !t.Twin && b.OwnKernel {
+		if left, err = watchLeft(b.Engine); err != nil {
+			return nil, err
+		}
 	}
+	err = r.all(ctx)
+	closing, cancel := ending(ctx)
+	defer cancel()
+	if err := e.Close(closing); err != nil {
+		r.trouble("the engine's end: %v", err)
+	}
+	r.out.Alive = append(r.out.Alive, left()...)
 	return r.out, err
 }
+
+// ending is a context for what has to be done though a run is over: it has its own
+// bound.
+func ending(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), endsBy)
+}
+
+// endsBy is how long the end of a sandbox or an engine may take.
+const endsBy = 30 * time.Second
 
 // Supervise runs a program in a sandbox and returns when it has ended, with its
 // output going to out and without a world around it: for the process that [Supervised] kills.
@@ -116,7 +140,9 @@ func (b *Box) Supervise(ctx context.Context, probe *hostile.Probe, p *attempt.Pr
 		_, err := r.run(ctx, s, "output", p)
 		return err
 	})
-	return errors.Join(err, e.Close(context.WithoutCancel(ctx)))
+	closing, cancel := ending(ctx)
+	defer cancel()
+	return errors.Join(err, e.Close(closing))
 }
 
 // boxRun is one trial in sandboxes of one engine.
@@ -127,8 +153,33 @@ type boxRun struct {
 	limits tranca.Limits
 	live   io.Writer // takes output as it comes; nil for nobody
 
+	// begin is where the programs of two sandboxes wait for each other.
+	begin barrier
+
 	mu  sync.Mutex
 	out *Outcome
+}
+
+// barrier lets two pass when both have come, or one of them never will.
+type barrier struct {
+	once    [2]sync.Once
+	arrived [2]chan struct{}
+}
+
+func newBarrier() barrier {
+	return barrier{arrived: [2]chan struct{}{make(chan struct{}), make(chan struct{})}}
+}
+
+// come says that one is here, or never will be.
+func (b *barrier) come(who int) { b.once[who].Do(func() { close(b.arrived[who]) }) }
+
+// meet waits for the other.
+func (b *barrier) meet(ctx context.Context, who int) {
+	b.come(who)
+	select {
+	case <-b.arrived[1-who]:
+	case <-ctx.Done():
+	}
 }
 
 func (r *boxRun) trouble(format string, args ...any) {
@@ -148,6 +199,7 @@ func (r *boxRun) see(what string, data []byte) {
 func (r *boxRun) all(ctx context.Context) error {
 	beside := r.neighbour(ctx)
 	err := r.first(ctx)
+	r.begin.come(theProgram)
 	if b, e := beside(); e != nil {
 		r.trouble("the neighbour: %v", e)
 	} else {
@@ -167,6 +219,9 @@ func (r *boxRun) all(ctx context.Context) error {
 // collected.
 func (r *boxRun) first(ctx context.Context) error {
 	return r.inSession(ctx, func(s *engine.Session) error {
+		if r.t.Beside != nil {
+			r.begin.meet(ctx, theProgram)
+		}
 		stop := r.collectDuring(ctx, s)
 		ran, err := r.run(ctx, s, "output", r.t.Attempt)
 		stop()
@@ -185,6 +240,12 @@ func (r *boxRun) first(ctx context.Context) error {
 	})
 }
 
+// The two that meet at the beginning.
+const (
+	theProgram = iota
+	theNeighbour
+)
+
 // neighbour starts the program beside, and returns how to wait for it.
 func (r *boxRun) neighbour(ctx context.Context) func() (*Ran, error) {
 	if r.t.Beside == nil {
@@ -197,7 +258,9 @@ func (r *boxRun) neighbour(ctx context.Context) func() (*Ran, error) {
 	c := make(chan answer, 1)
 	go func() {
 		var a answer
+		defer r.begin.come(theNeighbour)
 		a.err = r.inSession(ctx, func(s *engine.Session) error {
+			r.begin.meet(ctx, theNeighbour)
 			ran, err := r.run(ctx, s, "output beside", r.t.Beside)
 			a.ran = ran
 			return err
@@ -217,8 +280,10 @@ func (r *boxRun) inSession(ctx context.Context, do func(*engine.Session) error) 
 		return err
 	}
 	err = do(s)
-	if closing := s.Close(context.WithoutCancel(ctx)); closing != nil {
-		r.trouble("the sandbox's end: %v", closing)
+	closing, cancel := ending(ctx)
+	defer cancel()
+	if err := s.Close(closing); err != nil {
+		r.trouble("the sandbox's end: %v", err)
 	}
 	return err
 }
@@ -240,7 +305,9 @@ func (r *boxRun) run(ctx context.Context, s *engine.Session, what string, p *att
 	if limited.Err() != nil && ctx.Err() == nil {
 		r.trouble("it still ran %s after its limit of %s", r.box.Slack, r.limits.Wall)
 	}
-	return r.ran(what, res, took), nil
+	ran := r.ran(what, res, took)
+	ran.Began = began
+	return ran, nil
 }
 
 // program returns what runs a program, and its input. It puts the static program
@@ -296,39 +363,50 @@ func (r *boxRun) collect(ctx context.Context, s *engine.Session, during bool) {
 			continue
 		}
 		limited, cancel := context.WithTimeout(ctx, 5*time.Second)
-		said := r.fetch(limited, s, c)
+		got, err := r.fetch(limited, s, c)
 		if limited.Err() != nil && ctx.Err() == nil {
 			r.trouble("reading %s from outside did not end within 5 s", c.Path)
 		}
 		cancel()
+		if errors.Is(err, tranca.ErrGone) || errors.Is(err, tranca.ErrUnavailable) {
+			r.lose(err)
+		}
+		if err != nil {
+			got.Said = err.Error()
+		}
 		if !during {
-			r.out.Collected = append(r.out.Collected, c.Path+": "+said)
+			r.out.Collected = append(r.out.Collected, got)
 		}
 	}
 }
 
-func (r *boxRun) fetch(ctx context.Context, s *engine.Session, c hostile.Collect) string {
+// lose notes that the file interface is not there to be asked, unless the program
+// has ended and the sandbox with it.
+func (r *boxRun) lose(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.out.Lost = err.Error()
+}
+
+func (r *boxRun) fetch(ctx context.Context, s *engine.Session, c hostile.Collect) (got Collected, err error) {
+	got.Path = c.Path
 	if c.List {
 		all, err := s.Files().List(ctx, c.Path, 8)
-		if err != nil {
-			return err.Error()
-		}
 		for _, f := range all {
 			r.see("names of files", []byte(f.Path+" "+f.LinkTarget+"\n"))
 		}
-		return fmt.Sprintf("%d names", len(all))
+		got.Said, got.Brought = fmt.Sprintf("%d names", len(all)), len(all) > 0
+		return got, err
 	}
 	f, err := s.Files().Read(ctx, c.Path, 0)
 	if err != nil {
-		return err.Error()
+		return got, err
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, most))
 	r.see("the collected file "+c.Path, data)
-	if err != nil {
-		return err.Error()
-	}
-	return fmt.Sprintf("%d bytes", len(data))
+	got.Said, got.Brought = fmt.Sprintf("%d bytes", len(data)), len(data) > 0
+	return got, err
 }
 
 // collectDuring collects again and again while the program runs.

@@ -14,64 +14,10 @@ import (
 	"tranca/hostile/world"
 )
 
-// trips tells of everything by which an attempt got what the guarantee forbids.
-func trips(p *hostile.Probe, o *Observation) []string {
-	found := got(p.Attempt, o.Attempt.Lines)
-	for _, part := range []struct {
-		what string
-		ran  *Ran
-		do   func() []string
-	}{
-		{"second run", o.Again, func() []string { return got(p.Again, o.Again.Lines) }},
-		{"next sandbox", o.Next, func() []string { return got(p.Next, o.Next.Lines) }},
-		{"neighbour starved", o.Beside, func() []string { return missed(p.Beside, o.Beside.Lines, true) }},
-	} {
-		if part.ran == nil {
-			continue
-		}
-		for _, f := range part.do() {
-			found = append(found, part.what+": "+f)
-		}
-	}
-	for _, f := range o.Findings {
-		if f.Oracle != world.Unseen {
-			found = append(found, f.Oracle+": "+f.Text)
-		}
-	}
-	for _, text := range o.Alive {
-		found = append(found, "alive: "+text)
-	}
-	if slices.Contains(o.Collected, specialRead) {
-		found = append(found, "collected: "+specialRead)
-	}
-	return append(found, overspent(p, o)...)
-}
-
-// overspent tells what the program got of output and CPU time beyond its limit,
-// as counted from outside.
-func overspent(p *hostile.Probe, o *Observation) (found []string) {
-	policy, err := p.Policy.Apply(tranca.Policy{}, nil)
-	if err != nil {
-		return []string{err.Error()}
-	}
-	l := policy.Limits
-	const streams = 2
-	if o.Attempt.Printed > streams*l.Output.Size+4096 {
-		found = append(found, fmt.Sprintf("output: %d bytes came, and %d are allowed of each stream", o.Attempt.Printed, l.Output.Size))
-	}
-	if p.Guarantee != tranca.ItemCPUs || o.Attempt.CPUMS < 0 || o.Attempt.WallMS < 500 {
-		return found
-	}
-	share := float64(o.Attempt.CPUMS) / float64(o.Attempt.WallMS)
-	if allowed := float64(l.MilliCPUs) / 1000; share > allowed*1.35+0.05 {
-		found = append(found, fmt.Sprintf("cpus: %.2f CPUs were used on average, and %.2f are allowed", share, allowed))
-	}
-	return found
-}
-
 // Judge decides a cell from the twin, the control and the attempt. control is
-// nil in the control's own column.
-func Judge(p *hostile.Probe, c *report.Column, twin, control, tried *Observation) report.Cell {
+// nil in the control's own column, and form is the name of the one that was made:
+// [NoBoundary] or [NoBoundaryPython].
+func Judge(p *hostile.Probe, c *report.Column, form string, twin, control, tried *Observation) report.Cell {
 	cell := report.Cell{
 		Probe: p.ID, Column: c.Name, Seconds: tried.Seconds,
 		Promised: c.Promises(p.Guarantee),
@@ -80,12 +26,15 @@ func Judge(p *hostile.Probe, c *report.Column, twin, control, tried *Observation
 	expect(&cell, p, c)
 	bites := control != nil && len(trips(p, control)) > 0
 	cell.Verdict, cell.Why = verdict(p, c, twin, control, tried, bites)
+	if cell.Verdict == report.Contained || cell.Verdict == report.Limited {
+		cell.Unproven = unproven(p.Attempt, control.Attempt.Lines)
+	}
 	switch {
 	case control == nil:
 	case bites:
-		cell.Control = NoBoundary + ": escaped"
+		cell.Control = form + ": escaped"
 	default:
-		cell.Control = NoBoundary + ": not escaped"
+		cell.Control = form + ": not escaped"
 		if cell.Verdict == report.Unknown || cell.Verdict == report.NotApplicable {
 			cell.Evidence = append(cell.Evidence, evidence(p, control)...)
 		}
@@ -95,7 +44,7 @@ func Judge(p *hostile.Probe, c *report.Column, twin, control, tried *Observation
 
 // verdict decides; bites says that the control escaped.
 func verdict(p *hostile.Probe, c *report.Column, twin, control, tried *Observation, bites bool) (report.Verdict, string) {
-	if v, why := nothing(tried, "the attempt"); v != "" {
+	if v, why := nothing(c, tried, "the attempt"); v != "" {
 		return v, why
 	}
 	found := trips(p, tried)
@@ -103,18 +52,20 @@ func verdict(p *hostile.Probe, c *report.Column, twin, control, tried *Observati
 		return report.Escaped, strings.Join(firsts(found), "; ")
 	}
 	if control != nil {
-		if v, why := nothing(control, "the control"); v != "" {
+		if v, why := nothing(c, control, "the control"); v != "" {
 			return report.Unknown, why
 		}
 	}
-	if !bites {
-		return uncontrolled(p)
+	if !bites && control == nil {
+		return uncontrolled(p, tried)
+	} else if !bites {
+		return uncontrolled(p, control)
 	}
-	if v, why := nothing(twin, "the benign twin"); v != "" {
+	if v, why := nothing(c, twin, "the benign twin"); v != "" {
 		return v, why
 	}
-	if bad := missed(p.Twin, twin.Attempt.Lines, true); len(bad) > 0 || !twin.Attempt.Done {
-		return report.Unknown, "the benign twin does not work here, so that denied means nothing: " + strings.Join(append(firsts(bad), "it ended with "+twin.Attempt.Exit.String()), "; ")
+	if bad := failing(p, twin); len(bad) > 0 {
+		return report.Unknown, "the benign twin does not work here, so that denied means nothing: " + strings.Join(firsts(bad), "; ")
 	}
 	if p.Kernel && ownKernel(c) {
 		return report.NotApplicable, "its own kernel answers, not the host's"
@@ -125,18 +76,49 @@ func verdict(p *hostile.Probe, c *report.Column, twin, control, tried *Observati
 		}
 		return report.Unknown, "no process of the program was seen on the host"
 	}
-	if bad := unshown(p, tried); len(bad) > 0 {
+	if bad := unshown(p, c, tried); len(bad) > 0 {
 		return report.Unknown, strings.Join(firsts(bad), "; ")
 	}
 	return kept(p, c, tried)
 }
 
+// failing tells why a twin does not show that what is benign works: a step of it
+// failed, its neighbour's did, or nothing that it made could be collected.
+func failing(p *hostile.Probe, twin *Observation) (found []string) {
+	found = missed(p.Twin, twin.Attempt.Lines, true)
+	if !twin.Attempt.Done {
+		found = append(found, "it ended with "+twin.Attempt.Exit.String())
+	}
+	if twin.Beside != nil {
+		for _, f := range missed(p.Beside, twin.Beside.Lines, true) {
+			found = append(found, "its neighbour: "+f)
+		}
+	}
+	if len(p.Collect) > 0 && len(twin.Collected) == 0 {
+		found = append(found, "nothing of it was collected")
+	}
+	for _, c := range twin.Collected {
+		if !c.Brought {
+			found = append(found, "collected "+c.String())
+		}
+	}
+	return found
+}
+
 // unshown tells why a program that got nothing may have tried nothing: a needed
 // step failed, a line is missing, or what should have followed did not run to its
 // end.
-func unshown(p *hostile.Probe, o *Observation) (found []string) {
+func unshown(p *hostile.Probe, c *report.Column, o *Observation) (found []string) {
 	limited := func(r *Ran) bool { return p.Limit != "" && p.Limit.Named(r.Exit.Reason, r.Hits) }
 	found = append(missed(p.Attempt, o.Attempt.Lines, false), untold(p.Attempt, &o.Attempt)...)
+	found = append(found, faults(p.Attempt, o.Attempt.Lines)...)
+	found = append(found, uncounted(p, c, o)...)
+	if o.Beside != nil && o.Beside.together(&o.Attempt) < enoughTogether {
+		found = append(found, "the neighbour and the program hardly ran at the same time")
+	}
+	if o.Lost != "" && !limited(&o.Attempt) {
+		found = append(found, "what it made could not be collected: "+o.Lost)
+	}
 	if len(o.Attempt.Lines) == 0 && !limited(&o.Attempt) && !o.Attempt.Exit.Reason.Limited() && !p.KillSupervisor {
 		found = append(found, "the program told nothing, and ended with "+o.Attempt.Exit.String())
 	}
@@ -152,7 +134,7 @@ func unshown(p *hostile.Probe, o *Observation) (found []string) {
 			found = append(found, part.what+"it did not come to its end")
 			continue
 		}
-		for _, f := range append(missed(part.steps, part.ran.Lines, false), untold(part.steps, part.ran)...) {
+		for _, f := range slices.Concat(missed(part.steps, part.ran.Lines, false), untold(part.steps, part.ran), faults(part.steps, part.ran.Lines)) {
 			found = append(found, part.what+f)
 		}
 	}
@@ -186,21 +168,6 @@ func kept(p *hostile.Probe, c *report.Column, o *Observation) (report.Verdict, s
 	return report.Failed, "nothing escaped, and the program ended with " + end.String() + " before its end"
 }
 
-// byRlimit reports whether a column holds an item by a limit of each process, as
-// where a user has no control groups: the kernel then refuses, and keeps no
-// count of it.
-func byRlimit(c *report.Column, item tranca.Item) bool {
-	if slices.Contains(c.Waived, item) {
-		return true
-	}
-	for _, g := range c.Guarantees {
-		if g.Item == item {
-			return strings.Contains(g.Mechanism, "RLIMIT")
-		}
-	}
-	return false
-}
-
 // ended reports whether the program ended in a way that the probe allows.
 // Somebody else's command tells a signal as a shell does, by 128 and its number.
 func ended(p *hostile.Probe, c *report.Column, o *Observation) bool {
@@ -216,7 +183,7 @@ func ended(p *hostile.Probe, c *report.Column, o *Observation) bool {
 }
 
 // nothing says why an observation shows nothing.
-func nothing(o *Observation, what string) (report.Verdict, string) {
+func nothing(c *report.Column, o *Observation, what string) (report.Verdict, string) {
 	switch {
 	case o == nil:
 		return report.Unknown, what + " was not run"
@@ -224,6 +191,8 @@ func nothing(o *Observation, what string) (report.Verdict, string) {
 		return report.Unknown, what + " could not be run: " + o.Broken
 	case o.Refused != "" && len(o.Findings) > 0:
 		return report.Escaped, "refused, and yet " + o.Findings[0].Oracle + ": " + o.Findings[0].Text
+	case o.Refused != "" && c.Kind == report.ColumnBackend && promisesAll(c, o.RefusedFor):
+		return report.Unknown, "what it promises was refused, and nothing was run: " + o.Refused
 	case o.Refused != "":
 		return report.NotApplicable, "refused, and nothing was run: " + o.Refused
 	case len(o.Lacks) > 0:
@@ -232,8 +201,16 @@ func nothing(o *Observation, what string) (report.Verdict, string) {
 	return "", ""
 }
 
-// uncontrolled decides where bare code does not escape either.
-func uncontrolled(p *hostile.Probe) (report.Verdict, string) {
+// uncontrolled decides where bare code does not escape either. A need that is not
+// met explains that only where the bare code was really tried.
+func uncontrolled(p *hostile.Probe, control *Observation) (report.Verdict, string) {
+	bad := faults(p.Attempt, control.Attempt.Lines)
+	if !control.Attempt.Done && p.Ends == "" {
+		bad = append(bad, "it ended with "+control.Attempt.Exit.String())
+	}
+	if len(bad) > 0 {
+		return report.Unknown, "bare code did not get it either, and was not really tried: " + strings.Join(firsts(bad), "; ")
+	}
 	for _, need := range p.Needs {
 		if why := lacking(need); why != "" {
 			return report.NotApplicable, "bare code can't do it here either: " + why
@@ -267,69 +244,4 @@ func lacking(need string) string {
 		return "there is no " + need + " here"
 	}
 	return strings.TrimPrefix(need, "host: ")
-}
-
-// ownKernel reports whether the code's system calls are not the host kernel's.
-func ownKernel(c *report.Column) bool { return c.Level >= tranca.LevelGVisor }
-
-// expect fills in what was to be expected.
-func expect(cell *report.Cell, p *hostile.Probe, c *report.Column) {
-	backend, _, _ := strings.Cut(c.Name, " (")
-	if c.Kind == report.ColumnBackend && ownKernel(c) && backend == "container" {
-		backend = "gvisor"
-	}
-	if e, ok := p.Expect[backend]; ok {
-		cell.Expected, cell.Because = e.Verdict, e.Why
-		// It is about more than what this backend promises by that item.
-		cell.Promised = cell.Promised && e.Verdict != report.Escaped
-		return
-	}
-	switch {
-	case c.Kind == report.ColumnControl:
-		cell.Expected, cell.Because = report.Escaped, "it has no boundary"
-	case !cell.Promised:
-	case p.Kernel && ownKernel(c):
-		cell.Expected, cell.Because = report.NotApplicable, "its own kernel answers"
-	case p.Limit != "" && !byRlimit(c, p.Guarantee):
-		cell.Expected, cell.Because = report.Limited, "it promises "+string(p.Guarantee)
-	case p.Limit != "": // told or not, as the kernel lets
-	default:
-		cell.Expected, cell.Because = report.Contained, "it promises "+string(p.Guarantee)
-	}
-}
-
-func evidence(p *hostile.Probe, o *Observation) []string {
-	var all []string
-	if o.Broken == "" && o.Refused == "" && len(o.Lacks) == 0 {
-		all = told("", p.Attempt, o.Attempt.Lines)
-	}
-	for _, part := range []struct {
-		what  string
-		steps []attempt.Step
-		ran   *Ran
-	}{{"second run:", p.Again, o.Again}, {"next sandbox:", p.Next, o.Next}, {"neighbour:", p.Beside, o.Beside}} {
-		if part.ran != nil {
-			all = append(all, told(part.what, part.steps, part.ran.Lines)...)
-		}
-	}
-	for _, f := range o.Findings {
-		all = append(all, "seen from the host, "+f.Oracle+": "+f.Text)
-	}
-	for _, c := range o.Collected {
-		all = append(all, "collected "+clip(c))
-	}
-	if o.Broken == "" && o.Refused == "" && len(o.Lacks) == 0 {
-		a := o.Attempt
-		all = append(all, fmt.Sprintf("ended with %s after %d ms, %d ms of CPU, limits hit %v, %d bytes of output", a.Exit, a.WallMS, a.CPUMS, a.Hits, a.Printed))
-	}
-	return append(all, o.Trouble...)
-}
-
-// firsts are as many as a sentence takes.
-func firsts(all []string) []string {
-	const enough = 3
-	if len(all) > enough {
-		return append(slices.Clone(all[:enough]), fmt.Sprintf("and %d more", len(all)-enough))
-	}
-	return all
 }

@@ -1,8 +1,10 @@
 package suite
 
 import (
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"tranca"
 	"tranca/hostile"
@@ -49,10 +51,28 @@ func reached(o *Observation) {
 }
 
 func TestJudge(t *testing.T) {
-	process := report.Column{Name: "process", Kind: report.ColumnBackend, Level: tranca.LevelProcess, Guarantees: []tranca.Guarantee{{Item: tranca.ItemNetwork, Held: true}}}
+	process := report.Column{Name: "process", Kind: report.ColumnBackend, Level: tranca.LevelProcess, Guarantees: []tranca.Guarantee{
+		{Item: tranca.ItemNetwork, Held: true}, {Item: tranca.ItemCPUs, Held: true}, {Item: tranca.ItemCPUTime, Held: true},
+	}}
+	refusing := report.Column{Name: "process", Kind: report.ColumnBackend, Guarantees: []tranca.Guarantee{{Item: tranca.ItemNetwork, Held: true, Mechanism: "what could reach it is refused"}}}
 	gvisor := report.Column{Name: "gvisor", Kind: report.ColumnBackend, Level: tranca.LevelGVisor, Guarantees: process.Guarantees}
 	kernel := func(p *hostile.Probe) { p.Kernel = true }
 	memory := func(p *hostile.Probe) { p.Limit = "memory" }
+	needy := func(p *hostile.Probe) { p.Needs = []string{"host: no such device"} }
+	cpus := func(p *hostile.Probe) { p.Guarantee = tranca.ItemCPUs }
+	cpuTime := func(p *hostile.Probe) { p.Guarantee, p.Policy.CPUTime = tranca.ItemCPUTime, "2s" }
+	collecting := func(p *hostile.Probe) { p.Collect = []hostile.Collect{{Path: "{space}/f"}} }
+	collected := func(said string, brought bool) *Observation {
+		o := echoes("")
+		o.Collected = []Collected{{Path: "/f", Said: said, Brought: brought}}
+		return o
+	}
+	beside := func(late time.Duration) func(*Observation) {
+		return func(o *Observation) {
+			o.Attempt.Began, o.Attempt.WallMS = time.Unix(1, 0), 2000
+			o.Beside = &Ran{Began: time.Unix(1, 0).Add(late), WallMS: 2000, Done: true}
+		}
+	}
 	for _, c := range []struct {
 		name                 string
 		probe                *hostile.Probe
@@ -65,12 +85,25 @@ func TestJudge(t *testing.T) {
 		{"the step succeeded", probe(nil), process, echoes(""), connects("", nil), connects("", nil), report.Escaped, "connect succeeded"},
 		{"the program says no and the host saw it", probe(nil), process, echoes(""), connects("", nil), connects("EPERM", reached), report.Escaped, "reached"},
 		{"nobody gets it", probe(nil), process, echoes(""), connects("EPERM", nil), connects("EPERM", nil), report.Unknown, "bare code did not get it"},
-		{"nobody gets it, for a reason that was given", probe(func(p *hostile.Probe) { p.Needs = []string{"host: no such device"} }), process, echoes(""), connects("EPERM", nil), connects("EPERM", nil), report.NotApplicable, "no such device"},
+		{"nobody gets it, for a reason that was given", probe(needy), process, echoes(""), connects("EPERM", nil), connects("EPERM", nil), report.NotApplicable, "no such device"},
 		{"the twin fails", probe(nil), process, echoes("EPERM"), connects("", nil), connects("EPERM", nil), report.Unknown, "twin"},
-		{"the twin was refused", probe(nil), process, &Observation{Refused: "no"}, connects("", nil), connects("EPERM", nil), report.NotApplicable, "refused"},
+		{"the twin was refused", probe(nil), process, &Observation{Refused: "no", RefusedFor: []tranca.Item{tranca.ItemMounts}}, connects("", nil), connects("EPERM", nil), report.NotApplicable, "refused"},
 		{"no control could be made", probe(nil), process, echoes(""), &Observation{Broken: "no namespaces"}, connects("EPERM", nil), report.Unknown, "no namespaces"},
 		{"the backend broke", probe(nil), process, echoes(""), connects("", nil), &Observation{Broken: "gone"}, report.Unknown, "gone"},
-		{"refused", probe(nil), process, echoes(""), connects("", nil), &Observation{Refused: "policy"}, report.NotApplicable, "policy"},
+		{"refused for what is not promised", probe(nil), process, echoes(""), connects("", nil), &Observation{Refused: "policy", RefusedFor: []tranca.Item{tranca.ItemMounts}}, report.NotApplicable, "policy"},
+		{"refused for what is promised", probe(nil), process, echoes(""), connects("", nil), &Observation{Refused: "policy", RefusedFor: []tranca.Item{tranca.ItemNetwork}}, report.Unknown, "what it promises was refused"},
+		{"refused for nothing", probe(nil), process, echoes(""), connects("", nil), &Observation{Refused: "policy"}, report.Unknown, "what it promises was refused"},
+		{"refused, as it promises to", probe(nil), refusing, echoes(""), connects("", nil), &Observation{Refused: "policy", RefusedFor: []tranca.Item{tranca.ItemNetwork}}, report.NotApplicable, "policy"},
+		{"its interpreter could not try it", probe(nil), process, echoes(""), connects("", nil), connects("ModuleNotFoundError: No module named '_socket'", nil), report.Unknown, "connect could not be tried"},
+		{"the control's interpreter could not try it", probe(needy), process, echoes(""), connects("ModuleNotFoundError: No module named '_socket'", nil), connects("EPERM", nil), report.Unknown, "was not really tried"},
+		{"the control broke off", probe(needy), process, echoes(""), connects("EPERM", func(o *Observation) { o.Attempt.Done = false }), connects("EPERM", nil), report.Unknown, "was not really tried"},
+		{"the neighbour ran at another time", probe(nil), process, echoes(""), connects("", nil), connects("EPERM", beside(3*time.Second)), report.Unknown, "hardly ran at the same time"},
+		{"the neighbour ran at the same time", probe(nil), process, echoes(""), connects("", nil), connects("EPERM", beside(0)), report.Contained, "denied"},
+		{"its file interface was gone", probe(collecting), process, collected("benign", true), connects("", nil), connects("EPERM", func(o *Observation) { o.Lost = "gone" }), report.Unknown, "could not be collected: gone"},
+		{"nothing of the twin was collected", probe(collecting), process, collected("no such file", false), connects("", nil), connects("EPERM", nil), report.Unknown, "collected /f: no such file"},
+		{"nobody counted its processors", probe(cpus), process, echoes(""), connects("", nil), connects("EPERM", func(o *Observation) { o.Attempt.CPUMS = -1 }), report.Unknown, "nobody outside counted"},
+		{"it was too short to count its processors", probe(cpus), process, echoes(""), connects("", nil), connects("EPERM", nil), report.Unknown, "too short"},
+		{"it got more of the processors than it may", probe(cpuTime), process, echoes(""), connects("", nil), connects("EPERM", func(o *Observation) { o.Attempt.CPUMS = 5000 }), report.Escaped, "5000 ms were used"},
 		{"refused, and it ran", probe(nil), process, echoes(""), connects("", nil), &Observation{Refused: "policy", Findings: []world.Finding{{Oracle: "reached"}}}, report.Escaped, "refused, and yet"},
 		{"the backend is no more", probe(nil), process, echoes(""), connects("", nil), &Observation{Broken: "unavailable"}, report.Unknown, "unavailable"},
 		{"it hung", probe(nil), process, echoes(""), connects("", nil), connects("EPERM", func(o *Observation) { o.Trouble = []string{"it hung"} }), report.Failed, "hung"},
@@ -81,7 +114,7 @@ func TestJudge(t *testing.T) {
 		{"limited and not told", probe(memory), process, echoes(""), connects("", nil), connects("ENOMEM", func(o *Observation) { o.Attempt.Exit.Reason = tranca.EndSignaled }), report.Failed, "the limit memory stopped it"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			cell := Judge(c.probe, &c.column, c.twin, c.control, c.tried)
+			cell := Judge(c.probe, &c.column, NoBoundary, c.twin, c.control, c.tried)
 			if cell.Verdict != c.want || !strings.Contains(cell.Why, c.why) {
 				t.Errorf("%s: %s; want %s: %s", cell.Verdict, cell.Why, c.want, c.why)
 			}
@@ -99,10 +132,23 @@ func TestSecretsOfTheHostAreNoEvidence(t *testing.T) {
 	for _, do := range []string{"read", "find", "env", "list", "run", "shm"} {
 		p := probe(func(p *hostile.Probe) { p.Attempt = []attempt.Step{{Do: do}} })
 		o := did([]string{do}, []string{""}, func(o *Observation) { o.Attempt.Lines[0].Value = secret })
-		cell := Judge(p, &report.Column{Name: "none", Kind: report.ColumnControl}, o, nil, o)
+		cell := Judge(p, &report.Column{Name: "none", Kind: report.ColumnControl}, NoBoundary, o, nil, o)
 		if text := cell.Why + strings.Join(cell.Evidence, " "); strings.Contains(text, "hunter2") {
 			t.Errorf("%s: %s", do, text)
 		}
+	}
+}
+
+// TestUnproven: what got through nowhere is named beside what is contained.
+func TestUnproven(t *testing.T) {
+	p := probe(func(p *hostile.Probe) {
+		p.Attempt = []attempt.Step{{Do: "connect", As: "one"}, {Do: "connect", As: "other"}, {Do: "syscall", As: "asked", Reach: true}}
+	})
+	all := []string{"one", "other", "asked"}
+	control, tried := did(all, []string{"", "ENETUNREACH", "EINVAL"}, nil), did(all, []string{"EPERM", "EPERM", "EPERM"}, nil)
+	cell := Judge(p, &report.Column{Name: "process", Kind: report.ColumnBackend}, NoBoundaryPython, echoes(""), control, tried)
+	if cell.Verdict != report.Contained || !slices.Equal(cell.Unproven, []string{"other"}) || cell.Control != "none (Python): escaped" {
+		t.Errorf("%+v", cell)
 	}
 }
 

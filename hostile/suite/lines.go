@@ -116,6 +116,44 @@ func missed(steps []attempt.Step, lines []attempt.Line, all bool) (found []strin
 	return found
 }
 
+// faults tells of each step that could not be tried.
+func faults(steps []attempt.Step, lines []attempt.Line) (found []string) {
+	for i := range steps {
+		if l := lineOf(lines, i, &steps[i]); l != nil && l.Fault() {
+			found = append(found, name(&steps[i])+" could not be tried: "+clip(l.Errno))
+		}
+	}
+	return found
+}
+
+// unproven names the steps that did not get through without a boundary either, so
+// that their failure behind one shows nothing.
+func unproven(steps []attempt.Step, control []attempt.Line) (names []string) {
+	for i := range steps {
+		s := &steps[i]
+		if s.Setup || s.Need {
+			continue
+		}
+		if l := lineOf(control, i, s); l == nil || !l.OK && !(s.Reach && !denied(l.Errno)) {
+			names = append(names, what(s))
+		}
+	}
+	return names
+}
+
+// what is a step by what it is about, where it has no name of its own.
+func what(s *attempt.Step) string {
+	if s.As != "" {
+		return s.As
+	}
+	for _, about := range []string{s.Path, s.Address, s.Call, s.Key, s.Name} {
+		if about != "" {
+			return s.Do + " " + about
+		}
+	}
+	return s.Do
+}
+
 // untold tells of each step of which there is no line, in a program that came to
 // its end: what it did is not known.
 func untold(steps []attempt.Step, ran *Ran) (found []string) {
@@ -141,6 +179,17 @@ func told(what string, steps []attempt.Step, lines []attempt.Line) (all []string
 		all = append(all, strings.TrimSpace(what+" "+name(s))+": "+outcome)
 	}
 	return all
+}
+
+// refusedFor are the items that a refusal names.
+func refusedFor(err error) (items []tranca.Item) {
+	var r *tranca.RefusalError
+	if errors.As(err, &r) {
+		for _, p := range r.Problems {
+			items = append(items, p.Item)
+		}
+	}
+	return items
 }
 
 // refused reports whether the boundary refused to run a program for what was asked

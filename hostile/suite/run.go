@@ -8,22 +8,31 @@ import (
 	"sync/atomic"
 	"time"
 
+	"tranca"
 	"tranca/hostile"
 	"tranca/hostile/report"
 )
 
 // Control runs a trial in the disposable place: without a boundary where column
-// is [NoBoundary], else behind a reference.
+// is [NoBoundary] or [NoBoundaryPython], else behind a reference.
 type Control func(ctx context.Context, p *hostile.Probe, twin bool, column string) *Observation
 
-// NoBoundary is the name of the control's column.
-const NoBoundary = "none"
+// NoBoundary is the name of the control's column, and NoBoundaryPython what its
+// form in Python is called, which is the control of columns whose programs are in
+// Python.
+const (
+	NoBoundary       = "none"
+	NoBoundaryPython = "none (Python)"
+)
 
 // Column is a boundary to try. Target is nil for those whose trials are made in
 // the disposable place.
 type Column struct {
 	report.Column
 	Target Target
+	// Python says that its programs are in the form in Python, so that their
+	// control is, too.
+	Python bool
 }
 
 // Suite is a run to be made.
@@ -46,9 +55,11 @@ const cellPatience = 3 * time.Minute
 // decided until ctx ended. The probes that measure neighbours run when nothing
 // else does.
 func (s *Suite) Run(ctx context.Context) []report.Cell {
-	r := &run{Suite: s, controls: map[string]*control{}}
+	r := &run{Suite: s, controls: map[controlOf]*control{}}
 	for _, p := range s.Probes {
-		r.controls[p.ID] = &control{}
+		for _, form := range []string{NoBoundary, NoBoundaryPython} {
+			r.controls[controlOf{p.ID, form}] = &control{}
+		}
 	}
 	var work []cellOf
 	for _, c := range s.Columns {
@@ -71,13 +82,16 @@ type cellOf struct {
 	column Column
 }
 
-// alone says that nothing runs beside it: it measures others, or kills a
-// supervisor, whose remains another one that starts would sweep.
-func (c cellOf) alone() bool { return c.probe.Alone || c.probe.KillSupervisor }
+// alone says that nothing runs beside it: it measures others, kills a supervisor,
+// whose remains another one that starts would sweep, or leaves something that only
+// its being there tells from what others have.
+func (c cellOf) alone() bool {
+	return c.probe.Alone || c.probe.KillSupervisor || c.probe.Guarantee == tranca.ItemLifetime && ownKernel(&c.column.Column)
+}
 
 type run struct {
 	*Suite
-	controls map[string]*control
+	controls map[controlOf]*control
 	total    int
 	done     atomic.Int64
 
@@ -85,11 +99,13 @@ type run struct {
 	cells []report.Cell
 }
 
-// control is the bare run of a probe, made once for all columns.
+// control is the bare run of a probe in one form, made once for all columns.
 type control struct {
 	once sync.Once
 	seen *Observation
 }
+
+type controlOf struct{ probe, form string }
 
 func (r *run) several(ctx context.Context, work []cellOf, jobs int) {
 	next := make(chan cellOf)
@@ -142,24 +158,27 @@ func (r *run) decide(ctx context.Context, c cellOf) report.Cell {
 	p, column := c.probe, c.column
 	began := time.Now()
 	var twin, bare, tried *Observation
-	if column.Kind != report.ColumnControl {
-		bare = r.bare(ctx, p)
+	form := NoBoundary
+	if column.Python {
+		form = NoBoundaryPython
 	}
 	switch {
 	case column.Kind == report.ColumnControl:
 		twin = r.Control(ctx, p, true, NoBoundary)
-		tried = r.bare(ctx, p)
+		tried = r.bare(ctx, p, form)
 	case column.Target == nil:
+		bare = r.bare(ctx, p, form)
 		twin = r.Control(ctx, p, true, column.Name)
 		tried = r.Control(ctx, p, false, column.Name)
 	default:
 		if why := column.Target.Cannot(p); why != "" {
 			return report.Cell{Probe: p.ID, Column: column.Name, Verdict: report.NotApplicable, Why: why}
 		}
+		bare = r.bare(ctx, p, form)
 		twin = r.Stage.Try(ctx, p, true, column.Target)
 		tried = r.Stage.Try(ctx, p, false, column.Target)
 	}
-	cell := Judge(p, &column.Column, twin, bare, tried)
+	cell := Judge(p, &column.Column, form, twin, bare, tried)
 	cell.Seconds = time.Since(began).Seconds()
 	if ctx.Err() != nil && cell.Verdict != report.Escaped {
 		cell.Verdict, cell.Why = report.Unknown, fmt.Sprintf("it did not end within %s", cellPatience)
@@ -167,9 +186,9 @@ func (r *run) decide(ctx context.Context, c cellOf) report.Cell {
 	return cell
 }
 
-func (r *run) bare(ctx context.Context, p *hostile.Probe) *Observation {
-	c := r.controls[p.ID]
+func (r *run) bare(ctx context.Context, p *hostile.Probe, form string) *Observation {
+	c := r.controls[controlOf{p.ID, form}]
 	// It is all columns', so that no cell's deadline is its own; a place has one.
-	c.once.Do(func() { c.seen = r.Control(context.WithoutCancel(ctx), p, false, NoBoundary) })
+	c.once.Do(func() { c.seen = r.Control(context.WithoutCancel(ctx), p, false, form) })
 	return c.seen
 }

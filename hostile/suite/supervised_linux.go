@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"os/exec"
 	"syscall"
 	"time"
@@ -26,6 +27,8 @@ type Supervised struct {
 	// operator waived.
 	Column string
 	Waive  []tranca.Item
+	// Engine says that an engine starts the sandbox's processes.
+	Engine bool
 }
 
 // Charge is what a supervisor is told to run.
@@ -52,7 +55,7 @@ func (s *Supervised) run(ctx context.Context, t *Trial) (*Outcome, error) {
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.WaitDelay = time.Second
-	before, err := hoststate.InOtherPIDNamespaces()
+	before, err := foreign(s.Engine)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +65,7 @@ func (s *Supervised) run(ctx context.Context, t *Trial) (*Outcome, error) {
 	running := until(ctx, func() bool {
 		return bytes.Contains(out.bytes(), []byte(attempt.Prefix)) || len(t.World.Marked()) > 0
 	})
-	family, err := made(cmd.Process.Pid, before)
+	family, err := made(cmd.Process.Pid, s.Engine, before)
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 	if err != nil {
@@ -89,15 +92,56 @@ func (s *Supervised) run(ctx context.Context, t *Trial) (*Outcome, error) {
 	return o, nil
 }
 
+// watchLeft returns what tells of processes of this one and of engines that were
+// not there before, a while after what made them has ended. It kills them.
+func watchLeft(engine bool) (left func() []string, err error) {
+	others, err := foreign(engine)
+	if err != nil {
+		return nil, err
+	}
+	before, err := made(os.Getpid(), engine, others)
+	if err != nil {
+		return nil, err
+	}
+	return func() (all []string) {
+		family, err := made(os.Getpid(), engine, others)
+		if err != nil {
+			return []string{"what is left could not be seen: " + err.Error()}
+		}
+		for pid, start := range before {
+			if family[pid] == start {
+				delete(family, pid)
+			}
+		}
+		for end := time.Now().Add(goneBy); len(family) > 0 && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+			family = hoststate.Alive(family)
+		}
+		if len(family) > 0 {
+			all = append(all, fmt.Sprintf("%d processes of the sandbox outlived it by %s", len(family), goneBy))
+			kill(family)
+		}
+		return all
+	}, nil
+}
+
+// foreign are what an engine has started for whomever, where there is one.
+func foreign(engine bool) (map[int]string, error) {
+	if !engine {
+		return nil, nil
+	}
+	return hoststate.InOtherPIDNamespaces()
+}
+
 // made are a supervisor with what is below it, and what an engine has started
-// for it meanwhile.
-func made(supervisor int, before map[int]string) (map[int]string, error) {
+// meanwhile, if there is one: what others have it start just then is taken for
+// the supervisor's.
+func made(supervisor int, engine bool, before map[int]string) (map[int]string, error) {
 	family, err := hoststate.Family(supervisor)
 	if err != nil {
 		return nil, err
 	}
-	foreign, err := hoststate.InOtherPIDNamespaces()
-	for pid, start := range foreign {
+	now, err := foreign(engine)
+	for pid, start := range now {
 		if before[pid] != start {
 			family[pid] = start
 		}

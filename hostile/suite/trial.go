@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -54,7 +55,38 @@ type Ran struct {
 	Cut     bool  `json:"cut,omitempty"`
 	WallMS  int64 `json:"wall_ms"`
 	CPUMS   int64 `json:"cpu_ms"` // -1 where nobody counts
+	// Began is when it was started, by the host's clock.
+	Began time.Time `json:"began"`
 }
+
+// enoughTogether is for how long a neighbour has to run beside a program to tell
+// how it fared.
+const enoughTogether = 200 * time.Millisecond
+
+// together is for how long two programs ran at the same time.
+func (r *Ran) together(other *Ran) time.Duration {
+	end := func(r *Ran) time.Time { return r.Began.Add(time.Duration(r.WallMS) * time.Millisecond) }
+	from, to := r.Began, end(r)
+	if other.Began.After(from) {
+		from = other.Began
+	}
+	if e := end(other); e.Before(to) {
+		to = e
+	}
+	return to.Sub(from)
+}
+
+// Collected is what came of reading a path through the file interface.
+type Collected struct {
+	Path string `json:"path"`
+	Said string `json:"said"`
+	// Brought says that something came.
+	Brought bool `json:"brought,omitempty"`
+	// Special says that what was read is no file.
+	Special bool `json:"special,omitempty"`
+}
+
+func (c Collected) String() string { return c.Path + ": " + clip(c.Said) }
 
 // Outcome is what became of a trial, as its target saw it.
 type Outcome struct {
@@ -70,7 +102,9 @@ type Outcome struct {
 	// Alive are processes of the sandbox that outlived what had to end them.
 	Alive []string `json:"alive,omitempty"`
 	// Collected says for each collected path what came of it.
-	Collected []string `json:"collected,omitempty"`
+	Collected []Collected `json:"collected,omitempty"`
+	// Lost says why the file interface could not be asked at all.
+	Lost string `json:"lost,omitempty"`
 }
 
 // Observation is an outcome with what the host saw.
@@ -79,6 +113,8 @@ type Observation struct {
 	Findings []world.Finding `json:"findings,omitempty"`
 	// Refused says that the boundary refused to run it, with the reason.
 	Refused string `json:"refused,omitempty"`
+	// RefusedFor are the items for which it did.
+	RefusedFor []tranca.Item `json:"refused_for,omitempty"`
 	// Broken says why nothing is known.
 	Broken string `json:"broken,omitempty"`
 	// Lacks are the parts of the world that are not here.
@@ -132,9 +168,12 @@ func (s Stage) within(ctx context.Context, w *world.World, p *hostile.Probe, twi
 	}
 	out, err := target.Run(ctx, t)
 	findings := owners()
+	if p.Guarantee == tranca.ItemLifetime && !twin {
+		findings = append(findings, w.StillWritten()...)
+	}
 	switch {
 	case err != nil && refused(err):
-		return &Observation{Refused: err.Error(), Findings: w.Look(world.Seen{})}
+		return &Observation{Refused: err.Error(), RefusedFor: refusedFor(err), Findings: w.Look(world.Seen{})}
 	case err != nil:
 		return &Observation{Broken: err.Error(), Findings: w.Look(world.Seen{})}
 	}
@@ -154,21 +193,38 @@ func newTrial(w *world.World, p *hostile.Probe, twin bool, view world.View) (*Tr
 		made, err = compose(steps, w.Mark, fill)
 		return made
 	}
+	collect := p.Collect
 	if twin {
-		t.Attempt = program(p.Twin)
-	} else {
-		t.Attempt, t.Again = program(p.Attempt), program(p.Again)
-		t.Next, t.Beside = program(p.Next), program(p.Beside)
-		for _, c := range p.Collect {
-			c.Path = fill.Replace(c.Path)
-			t.Collect = append(t.Collect, c)
+		steps := p.Twin
+		if len(collect) > 0 {
+			steps, collect = collectable(steps, collect)
 		}
+		t.Attempt = program(steps)
+	} else {
+		t.Attempt, t.Again, t.Next = program(p.Attempt), program(p.Again), program(p.Next)
+	}
+	t.Beside = program(p.Beside)
+	for _, c := range collect {
+		c.Path = fill.Replace(c.Path)
+		t.Collect = append(t.Collect, c)
 	}
 	t.Env = map[string]string{}
 	for name, value := range p.Policy.Env {
 		t.Env[name] = fill.Replace(value)
 	}
 	return t, err
+}
+
+// collectable is a twin that also makes a file, and what is to be collected of
+// it: who reads nothing of a benign program can't be fooled by a hostile one.
+func collectable(twin []attempt.Step, hostiles []hostile.Collect) ([]attempt.Step, []hostile.Collect) {
+	const file = "{space}/collected"
+	steps := append(slices.Clone(twin), attempt.Step{Do: "write", Path: file, Data: "benign", Setup: true})
+	collect := []hostile.Collect{{Path: file}}
+	if slices.ContainsFunc(hostiles, func(c hostile.Collect) bool { return c.List }) {
+		collect = append(collect, hostile.Collect{Path: "{space}", List: true})
+	}
+	return steps, collect
 }
 
 // compose makes a program of steps.

@@ -3,6 +3,7 @@ package world
 import (
 	"bytes"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -74,6 +75,41 @@ func (w *World) survivors() (found []Finding) {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
 	return found
+}
+
+// StillWritten tells of files below the writable mount that change while nothing of
+// the program should run any more.
+func (w *World) StillWritten() (found []Finding) {
+	root, ok := w.mounts["rw"]
+	if !ok {
+		return nil
+	}
+	before := times(root)
+	time.Sleep(writesWithin)
+	for path, at := range times(root) {
+		if at != before[path] {
+			found = append(found, Finding{"alive", "something still writes to " + filepath.Base(path) + " in the writable mount"})
+		}
+	}
+	return found
+}
+
+// writesWithin is how often something that goes on writing is sure to write.
+const writesWithin = 500 * time.Millisecond
+
+// times are when the files below a folder were last changed.
+func times(root string) map[string]time.Time {
+	all := map[string]time.Time{}
+	_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return nil //nolint:nilerr // what goes away meanwhile is compared as that
+		}
+		if info, err := d.Info(); err == nil {
+			all[path] = info.ModTime()
+		}
+		return nil
+	})
+	return all
 }
 
 // Marked returns the processes of the program that the host sees: their command

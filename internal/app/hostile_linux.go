@@ -214,7 +214,32 @@ func (p *proof) findColumns(ctx context.Context) error {
 		}
 	}
 	p.addReference(ctx)
-	return p.addAgainst(ctx)
+	if err := p.addAgainst(ctx); err != nil {
+		return err
+	}
+	return p.checkFound()
+}
+
+// checkFound refuses a run in which a column that was named is none, or in which
+// there is nothing but the control.
+func (p *proof) checkFound() error {
+	var names, missing []string
+	tried := false
+	for _, c := range p.columns[1:] {
+		names = append(names, c.Name)
+		if tried = tried || c.Missing == ""; c.Missing != "" {
+			missing = append(missing, c.Name+": "+c.Missing)
+		}
+	}
+	for _, name := range p.setup.Backends {
+		if !slices.ContainsFunc(names, func(column string) bool { return column == name || strings.HasPrefix(column, name+" (") }) {
+			return report.NoSuch("backend", name, names)
+		}
+	}
+	if !tried {
+		return fmt.Errorf("%w: there is no boundary here to try: %s; `tranca doctor` says what mends it", tranca.ErrUnavailable, strings.Join(missing, "; "))
+	}
+	return nil
 }
 
 // addReference adds what `docker run` is without a flag, where there is an
@@ -238,7 +263,7 @@ func (p *proof) addReference(ctx context.Context) {
 	if err := target.Try(ctx, "import ctypes, json, resource\n"); err != nil {
 		c.Missing = fmt.Sprintf("%s can't run Python with its standard library: %v", c.Command, err)
 	}
-	p.columns = append(p.columns, suite.Column{Column: c, Target: target})
+	p.columns = append(p.columns, suite.Column{Column: c, Target: target, Python: true})
 }
 
 func (p *proof) tell(note string) {
@@ -309,6 +334,7 @@ func (p *proof) addColumn(held *backend.Registry, column, runtime string, found 
 		Name: column, Kind: report.ColumnBackend, Level: found.Level,
 		Guarantees: found.Guarantees, Waived: p.waived(found),
 	}}
+	c.Python = inPython(p.waived(found))
 	if column != subprocess {
 		c.Target = p.box(held, column, runtime, found)
 	}
@@ -334,21 +360,29 @@ func (p *proof) waived(found tranca.Report) []tranca.Item {
 const slack = 15 * time.Second
 
 func (p *proof) box(held *backend.Registry, column, runtime string, found tranca.Report) *suite.Box {
+	name := held.All()[0].Name()
 	waived, python := p.waived(found), ""
-	if slices.Contains(waived, tranca.ItemMemory) {
+	if inPython(waived) {
 		python = "python3"
 	}
 	return &suite.Box{
+		Engine: name == "container", OwnKernel: found.Level >= tranca.LevelGVisor,
 		Python: python, Bare: column == subprocess, Backends: held, Images: imagestore.New(imagestore.Options{}), Program: p.program, Slack: slack,
-		Policy: suitePolicy(held.All()[0].Name(), runtime, found, waived),
+		Policy: suitePolicy(name, runtime, found, waived),
 		Config: engine.Config{Changes: func() (*changeset.Store, error) {
 			return changeset.OpenStore(filepath.Join(p.dir, "changes"))
 		}},
 		Supervised: &suite.Supervised{
 			Command: []string{"/proc/self/exe", cli.HostileSupervisor}, Env: os.Environ(), Column: column, Waive: p.setup.Waive,
+			Engine: name == "container",
 		},
 	}
 }
+
+// inPython reports whether the static program, whose runtime reserves much address
+// space and uses little, can't run: where no control group bounds memory, each
+// process has a limit of that.
+func inPython(waived []tranca.Item) bool { return slices.Contains(waived, tranca.ItemMemory) }
 
 func suitePolicy(name, runtime string, found tranca.Report, waived []tranca.Item) tranca.Policy {
 	base := policy.Default()
@@ -364,7 +398,7 @@ func (p *proof) addAgainst(ctx context.Context) error {
 			return err
 		}
 		target := &suite.Against{Args: args}
-		p.columns = append(p.columns, suite.Column{Target: target, Column: report.Column{
+		p.columns = append(p.columns, suite.Column{Target: target, Python: true, Column: report.Column{
 			Name: name, Kind: report.ColumnAgainst, Command: template, Tool: target.Tool(ctx),
 		}})
 	}

@@ -76,7 +76,7 @@ func (a *app) hostileCommand() *cli.Command {
 			"  0      nothing escaped, failed, or is unknown where it is promised\n" +
 			"  1      something did, or got worse than in the report of --compare\n" +
 			"  125    tranca itself failed, or the request is malformed\n" +
-			"  126    this host can run no sandbox at all\n" +
+			"  126    none of the boundaries that were asked for can run here\n" +
 			"  130    Ctrl-C ended it; what was found is written, and marked as partial",
 		Flags: []cli.Flag{
 			listFlag("backend", "run against the backend of this `NAME`; left out, all; may be repeated"),
