@@ -4,12 +4,14 @@ package hostile
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"tranca"
 	"tranca/hostile/report"
@@ -57,7 +59,7 @@ const batch = 3
 func turnsRed(t *testing.T, program string, s weaken.Switch, env []string) {
 	var seen []string
 	for ids := range slices.Chunk(probesOf(t, s.Item), batch) {
-		r := weakly(t, program, s, env, ids)
+		r := weakly(t, program, s.Backend, s.Name(), env, ids)
 		c := r.Column(s.Backend)
 		if c == nil || c.Missing != "" {
 			t.Fatalf("%s was not run: %+v", s.Backend, c)
@@ -67,7 +69,8 @@ func turnsRed(t *testing.T, program string, s weaken.Switch, env []string) {
 			return
 		}
 		for _, cell := range r.Cells {
-			if cell.Column == s.Backend && cell.Bad() && (cell.Verdict == report.Escaped || cell.Verdict == report.Failed) {
+			if red(&cell, s.Backend) {
+				greenWhole(t, program, s.Backend, env, cell.Probe)
 				return
 			}
 			seen = append(seen, cell.Probe+" in "+cell.Column+": "+string(cell.Verdict)+": "+cell.Why)
@@ -76,15 +79,33 @@ func turnsRed(t *testing.T, program string, s weaken.Switch, env []string) {
 	t.Errorf("without %s (%s) nothing turned red:\n%s", s.Item, s.Takes, strings.Join(seen, "\n"))
 }
 
-// weakly runs probes against a backend without a guarantee.
-func weakly(t *testing.T, program string, s weaken.Switch, env, ids []string) *report.Report {
+func red(cell *report.Cell, backend string) bool {
+	return cell.Column == backend && cell.Bad() && (cell.Verdict == report.Escaped || cell.Verdict == report.Failed)
+}
+
+// greenWhole shows that a probe that turned red does so for what was taken away.
+func greenWhole(t *testing.T, program, backend string, env []string, id string) {
 	t.Helper()
-	args := []string{"hostile", "--json", "--quiet", "--backend", s.Backend}
+	r := weakly(t, program, backend, "", env, []string{id})
+	for _, cell := range r.Cells {
+		if red(&cell, backend) {
+			t.Errorf("%s is %s with nothing taken away: %s", id, cell.Verdict, cell.Why)
+		}
+	}
+}
+
+// weakly runs probes against a backend without what a switch takes, or with all
+// where it is empty.
+func weakly(t *testing.T, program, backend, without string, env, ids []string) *report.Report {
+	t.Helper()
+	args := []string{"hostile", "--json", "--quiet", "--backend", backend}
 	for _, id := range ids {
 		args = append(args, "--only", id)
 	}
-	cmd := exec.Command(program, args...)
-	cmd.Env = append(append(os.Environ(), env...), "TRANCA_WEAKEN="+s.Name())
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Env = append(append(os.Environ(), env...), "TRANCA_WEAKEN="+without)
 	var out, trouble bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &trouble
 	_ = cmd.Run() // its status is what the report says

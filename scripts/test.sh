@@ -65,7 +65,7 @@ compile() {
 # weakened runs the tests of a build in which each guarantee can be taken away.
 weakened() {
 	GOFLAGS="${GOFLAGS:-} -tags=tranca_weaken" .cache/bin/testrun build -o "$bin-weakened" \
-		./internal/backend/... ./internal/hostiletest || return 1
+		./internal/backend/... ./internal/hostiletest ./hostile || return 1
 	if [ "$(id -u)" = 0 ]; then
 		scripts/runs.sh .cache/bin/testrun "$bin-weakened" "$log" weakened- "$(parts)" -run '^TestWeakened'
 	else
@@ -136,6 +136,7 @@ if [ -n "$ci" ]; then
 	beside "control groups and the core of conformance in a VM with pure cgroup v2" in_vm
 	FUZZJOBS=1 step "fuzzers: 60 s for policies, the guest's stream and results, 5 s for the others" \
 		scripts/fuzz.sh 60s 'policy FuzzParse$|guest/wire|\. Fuzz' 5s
+	step "a hostile program for each row, behind every boundary" scripts/hostile.sh quick
 	step "the examples" scripts/examples.sh
 	step "the Python package" scripts/sdk-python.sh
 	step "a release for this architecture" release
