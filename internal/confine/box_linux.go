@@ -121,13 +121,15 @@ func (b *Box) Limit() <-chan tranca.Reason { return b.limit }
 // Enforcement is that of [machine.Machine].
 func (b *Box) Enforcement() []tranca.Enforcement { return b.enforcement }
 
-// Begin gives the next program fresh counters. For the first one they are. The
-// clock of the CPU time goes on for what an earlier program has left alive.
+// Begin gives the next program fresh counters. For the first one they are, but
+// where a kernel of the sandbox's own has booted and served files in the same
+// group. The clock of the CPU time goes on for what an earlier program has left
+// alive.
 func (b *Box) Begin(ctx context.Context) error {
 	b.passing.Lock()
 	defer b.passing.Unlock()
 	b.mu.Lock()
-	fresh := !b.used
+	fresh := !b.used && b.inner == nil
 	b.used = true
 	b.mu.Unlock()
 	if b.Group != nil && !fresh {
