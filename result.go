@@ -44,7 +44,7 @@ type Result struct {
 // RunUsage is what one run used. -1 is not known.
 type RunUsage struct {
 	WallMS          int64 `json:"wall_ms"`
-	CPUMS           int64 `json:"cpu_ms"`
+	CPUMS           int64 `json:"cpu_ms"` // what Limits.CPUTime counts of this run
 	MemoryPeakBytes int64 `json:"memory_peak_bytes"`
 	ProcessesPeak   int64 `json:"processes_peak"`
 }

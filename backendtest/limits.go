@@ -3,6 +3,7 @@ package backendtest
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"tranca"
@@ -27,6 +28,7 @@ func limitCases() []testCase {
 		{"Usage/FreshInSecondRun", testFreshUsage, []Ability{CountsUsage}},
 		{"Limits/FreshInSecondRun", testFreshMemory, []Ability{EndsByMemory, OutlivesMemory}},
 		{"Limits/FreshCPUInSecondRun", testFreshCPU, []Ability{EndsByCPU}},
+		{"Limits/CPUOfFilesBefore", testCPUOfFiles, []Ability{EndsByCPU}},
 	}
 }
 
@@ -226,5 +228,24 @@ func testFreshCPU(s *suite) {
 	s.ends(exit, tranca.EndCPU)
 	if exit, _ := b.run("exit", "3"); exit != exited(3) {
 		s.Errorf("the second run ended with %+v", exit)
+	}
+}
+
+// testCPUOfFiles: what is used before a program starts, for the sandbox itself
+// and for files that are put into it, is no part of the program's CPU time.
+func testCPUOfFiles(s *suite) {
+	limit := s.scale(500 * time.Millisecond)
+	b := s.create(cpuTime(limit))
+	text := strings.Repeat("x", 4<<20)
+	for end := time.Now().Add(2 * limit); time.Now().Before(end); {
+		if _, err := b.Files().Write(s.context(), "big", strings.NewReader(text), 0o644); err != nil {
+			s.Fatal(err)
+		}
+	}
+	if exit, _ := b.run("exit", "3"); exit != exited(3) {
+		s.Errorf("the first run ended with %+v", exit)
+	}
+	if u := b.usage(); u.CPU >= limit {
+		s.Errorf("it is said to have used %s of %s", u.CPU, limit)
 	}
 }

@@ -1117,15 +1117,14 @@ def mapped(what):
 
 
 def burn(count, milliseconds, work):
-    """Does the work on so many threads until each has used so much CPU time."""
+    """Does the work on so many threads until the process has used so much CPU time for each."""
     import threading
 
-    enough = milliseconds * 1000000
+    end = time.process_time_ns() + count * milliseconds * 1000000
     give_up = []
 
     def thread():
-        end = time.thread_time_ns() + enough
-        while time.thread_time_ns() < end and not give_up:
+        while time.process_time_ns() < end and not give_up:
             work()
 
     made = []

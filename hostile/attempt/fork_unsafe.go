@@ -276,10 +276,10 @@ func killAt(milliseconds int64) error {
 	return nil
 }
 
-// cpuTime is what this thread has used, in nanoseconds.
+// cpuTime is what this process has used, in nanoseconds.
 func cpuTime() int64 {
 	var ts unix.Timespec
-	if unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ts) != nil {
+	if unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &ts) != nil {
 		return 0
 	}
 	return ts.Nano()

@@ -263,7 +263,11 @@ func cpus() int {
 	return max(set.Count(), 1)
 }
 
-// burn does the work on so many threads until each has used so much CPU time.
+// burn does the work on so many threads until the process has used so much CPU
+// time for each, the runtime's own thread included: where a kernel in user space
+// answers that one, it costs half as much as the work, and a limit counts it too.
+// Such a kernel's clocks are estimates, more than what is used where the host is
+// busy: what has to pass a limit needs several times of it.
 func burn(count int, d Millis, work func()) error {
 	// Where no more threads can be had, a thread that the runtime misses would end
 	// the program: so as many are tried first.
@@ -272,11 +276,12 @@ func burn(count int, d Millis, work func()) error {
 	}
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(count+1, runtime.GOMAXPROCS(0))))
 	done := make(chan bool)
+	end := cpuTime() + int64(count)*int64(d.Duration())
 	for range count {
 		go func() {
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
-			for end := cpuTime() + int64(d.Duration()); cpuTime() < end; {
+			for cpuTime() < end {
 				work()
 			}
 			done <- true

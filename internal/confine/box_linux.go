@@ -45,6 +45,10 @@ type Box struct {
 
 	limit chan tranca.Reason
 
+	// passing is held over a Begin, and while a limit that was passed is told
+	// and its programs are killed: neither reaches into the next run.
+	passing sync.Mutex
+
 	mu       sync.Mutex
 	hit      map[tranca.LimitHit]bool
 	quiet    int  // looks without a process, of the watch alone
@@ -117,11 +121,15 @@ func (b *Box) Limit() <-chan tranca.Reason { return b.limit }
 // Enforcement is that of [machine.Machine].
 func (b *Box) Enforcement() []tranca.Enforcement { return b.enforcement }
 
-// Begin gives the next program fresh counters. For the first one they are. The
-// clock of the CPU time goes on for what an earlier program has left alive.
+// Begin gives the next program fresh counters. For the first one they are, but
+// where a kernel of the sandbox's own has booted and served files in the same
+// group. The clock of the CPU time goes on for what an earlier program has left
+// alive.
 func (b *Box) Begin(ctx context.Context) error {
+	b.passing.Lock()
+	defer b.passing.Unlock()
 	b.mu.Lock()
-	fresh := !b.used
+	fresh := !b.used && b.inner == nil
 	b.used = true
 	b.mu.Unlock()
 	if b.Group != nil && !fresh {
@@ -216,7 +224,7 @@ func (b *Box) run() {
 				oom = nil
 				continue
 			}
-			b.pass(tranca.EndMemory)
+			b.outOfMemory()
 		case <-timer.C:
 			if wait := b.look(); wait > 0 {
 				timer.Reset(wait)
@@ -231,6 +239,7 @@ func (b *Box) run() {
 func (b *Box) look() time.Duration {
 	b.mu.Lock()
 	b.sampleSpace()
+	run := b.begun // before the counters: they may be those of the run before
 	b.mu.Unlock()
 	if b.Group == nil {
 		return sampleEvery
@@ -250,7 +259,7 @@ func (b *Box) look() time.Duration {
 	}
 	rest := b.limits.CPUTime - s.CPUSpent
 	if rest <= 0 {
-		b.pass(tranca.EndCPU)
+		b.pass(run, tranca.EndCPU)
 		return sampleEvery
 	}
 	cpus := time.Duration(b.limits.MilliCPUs)
@@ -260,26 +269,44 @@ func (b *Box) look() time.Duration {
 	return max(min(rest*1000/cpus, sampleEvery), time.Millisecond)
 }
 
-// pass tells that a limit was passed and kills the programs. It tells once for
-// each Begin.
-func (b *Box) pass(r tranca.Reason) {
+// outOfMemory passes the limit of the run that the kernel has killed a part of,
+// if that is not over.
+func (b *Box) outOfMemory() {
 	b.mu.Lock()
-	told := b.told
-	b.told = true
-	if r == tranca.EndCPU {
-		b.cpuSpent = true
-	}
+	run := b.begun
 	b.mu.Unlock()
-	if told {
-		return
+	if s, err := b.Group.Stats(); err != nil || s.OOMKills > 0 {
+		b.pass(run, tranca.EndMemory)
 	}
-	b.limit <- r
-	if b.inner != nil && r == tranca.EndCPU {
+}
+
+// pass tells that a run, which its begun names, has passed a limit, and kills
+// the programs. It tells once for each Begin, and never of a run that is over.
+func (b *Box) pass(run <-chan struct{}, r tranca.Reason) {
+	b.passing.Lock()
+	defer b.passing.Unlock()
+	if !b.tell(run, r) || b.inner != nil && r == tranca.EndCPU {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), KillTime)
 	defer cancel()
 	_ = b.Kill(ctx) // Close tries again, and reports
+}
+
+// tell reports whether it has told. The caller holds passing.
+func (b *Box) tell(run <-chan struct{}, r tranca.Reason) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if run != b.begun {
+		return false
+	}
+	b.cpuSpent = b.cpuSpent || r == tranca.EndCPU
+	if b.told {
+		return false
+	}
+	b.told = true
+	b.limit <- r // Begin has emptied it
+	return true
 }
 
 // Kill ends every program. Without a cgroup there is nothing out here by which

@@ -235,6 +235,7 @@ func (m *box) run() {
 func (m *box) look() time.Duration {
 	m.mu.Lock()
 	m.sampleSpace()
+	run := m.begun
 	s, err := m.outside.stats()
 	if err == nil {
 		m.note(s)
@@ -250,7 +251,7 @@ func (m *box) look() time.Duration {
 		return 0
 	}
 	if s.oomKills > 0 {
-		m.pass(tranca.EndMemory)
+		m.pass(run, tranca.EndMemory)
 		return sampleEvery
 	}
 	if !s.countsCPU {
@@ -258,25 +259,26 @@ func (m *box) look() time.Duration {
 	}
 	rest := m.limits.CPUTime - s.cpuSpent
 	if rest <= 0 {
-		m.pass(tranca.EndCPU)
+		m.pass(run, tranca.EndCPU)
 		return sampleEvery
 	}
 	cpus := min(time.Duration(m.limits.MilliCPUs), time.Duration(1000*runtime.NumCPU()))
 	return max(min(rest*1000/cpus, sampleEvery), time.Millisecond)
 }
 
-// pass tells that a limit was passed and kills the programs. It tells once for
-// each Begin.
-func (m *box) pass(r tranca.Reason) {
+// pass tells that a run, which its begun names, has passed a limit: whoever
+// hears of it kills. It tells once for each Begin, and never of a run that is
+// over.
+func (m *box) pass(run <-chan struct{}, r tranca.Reason) {
 	m.mu.Lock()
-	told := m.told
-	m.told = true
-	if r == tranca.EndCPU {
-		m.cpuSpent = true
+	defer m.mu.Unlock()
+	if run != m.begun {
+		return
 	}
-	m.mu.Unlock()
-	if !told {
-		m.limit <- r
+	m.cpuSpent = m.cpuSpent || r == tranca.EndCPU
+	if !m.told {
+		m.told = true
+		m.limit <- r // Begin has emptied it
 	}
 }
 

@@ -48,7 +48,8 @@ func (m *box) adopt(k *kernel, files *confine.Agent) {
 	m.Hold(files.Stream)
 }
 
-// Begin gives the next program fresh counters. For the first one they are.
+// Begin gives the next program fresh counters. Those of the Sentry are for the
+// first one.
 func (m *box) Begin(ctx context.Context) error {
 	if m.begun {
 		m.mu.Lock()

@@ -18,6 +18,7 @@ import (
 
 	"tranca"
 	"tranca/internal/hostiletest"
+	"tranca/internal/require"
 )
 
 // sentryOf returns the pids of Sentry and file server among this process's
@@ -85,6 +86,33 @@ func TestHostileSentryDies(t *testing.T) {
 				t.Errorf("a start afterwards: %v", err)
 			}
 		})
+	}
+}
+
+// TestHostileTwoRuns: the second program in a sandbox has fresh counters:
+// CPU-12. Two programs stay below the limit, whose sum passes it; the control is
+// one program that uses more than what both did, by far: under gVisor a program's
+// own clock may run ahead of what it uses.
+func TestHostileTwoRuns(t *testing.T) {
+	b := newBackend(t)
+	require.Check(t, "cgroup", b.report.Holds(tranca.ItemCPUTime), b.report.Find(tranca.ItemCPUTime).Missing)
+	const burn = `
+end = time.process_time() + V['seconds']
+while time.process_time() < end: pass
+print('done')`
+	s := (&row{}).newScene(t, b, false)
+	s.policy.Limits.CPUTime = 2 * time.Second
+	sb := s.open(nil)
+	defer closeBox(t, sb)
+	for i, c := range []struct {
+		seconds float64
+		want    tranca.Reason
+	}{{1.2, tranca.EndExited}, {1.2, tranca.EndExited}, {6, tranca.EndCPU}, {0.1, tranca.EndExited}} {
+		s.vars["seconds"] = c.seconds
+		got := s.runIn(sb, s.argv(burn)...)
+		if got.Exit.Reason != c.want {
+			t.Errorf("run %d of %gs ended with %s after %s of CPU", i, c.seconds, got.Exit, got.Usage.CPU)
+		}
 	}
 }
 
