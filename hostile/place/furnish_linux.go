@@ -149,7 +149,7 @@ func system(root string) error {
 		{"tmpfs", "dev/shm", "tmpfs", unix.MS_NOSUID | unix.MS_NODEV, space + ",mode=1777", true},
 		{"mqueue", "dev/mqueue", "mqueue", unix.MS_NOSUID | unix.MS_NODEV, "", true},
 		{"tmpfs", "tmp", "tmpfs", unix.MS_NODEV, space + ",mode=1777", false},
-		{"tmpfs", "var/tmp", "tmpfs", unix.MS_NODEV, space + ",mode=1777", false},
+		{"tmpfs", "var/tmp", "tmpfs", 0, space + ",mode=1777", false},
 		{"tmpfs", "run", "tmpfs", unix.MS_NODEV, space + ",mode=755", false},
 	} {
 		err := unix.Mount(m.source, at(m.target), m.kind, m.flags, m.data)

@@ -42,6 +42,9 @@ type Box struct {
 	// can't see them by their mark: in trials about what is left, which run alone,
 	// whatever is there after them and was not before is left.
 	OwnKernel bool
+	// Kernel is what the processes of that kernel are called on the host, where
+	// they are tranca's.
+	Kernel string
 	// Engine says that an engine starts the sandboxes' processes, not tranca.
 	Engine bool
 	// Slack is what a run may take beyond its wall-clock limit.
@@ -63,7 +66,7 @@ func (b *Box) View() world.View {
 	if b.Bare {
 		return world.View{Space: ".", Tmp: boxTmp, Bare: true}
 	}
-	return world.View{Space: boxSpace, Tmp: boxTmp}
+	return world.View{Space: boxSpace, Tmp: boxTmp, Kernel: b.Kernel}
 }
 
 // Cannot implements [Target].

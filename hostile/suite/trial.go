@@ -162,12 +162,12 @@ func (s Stage) within(ctx context.Context, w *world.World, p *hostile.Probe, twi
 		}
 		return &Observation{Lacks: lacks}
 	}
-	owners := func() []world.Finding { return nil }
-	if p.Guarantee == tranca.ItemUser && !twin {
-		owners = w.Owners()
+	outside := func() []world.Finding { return nil }
+	if !twin {
+		outside = w.WatchOutside(p.Guarantee, target.View())
 	}
 	out, err := target.Run(ctx, t)
-	findings := owners()
+	findings := outside()
 	if p.Guarantee == tranca.ItemLifetime && !twin {
 		findings = append(findings, w.StillWritten()...)
 	}

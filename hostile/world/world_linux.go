@@ -256,8 +256,25 @@ func (w *World) fill(kind, root string) error {
 		}
 		return errors.Join(os.Chmod(root, 0o777), os.Chmod(filepath.Join(root, "open"), 0o777))
 	}
+	if err := plantDevice(filepath.Join(root, "device")); err != nil {
+		return err
+	}
 	w.watchTree(kind, root)
 	return nil
+}
+
+// plantDevice makes a device node that everybody may open, as who has unpacked a
+// backup as root has some; only root can. It is that of the loop driver's control,
+// which no kernel of a sandbox's own has, and which does nothing when it is opened.
+func plantDevice(path string) error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	const major, minor = 10, 237 // of the kernel's Documentation/admin-guide/devices.txt
+	if err := unix.Mknod(path, unix.S_IFCHR, int(unix.Mkdev(major, minor))); err != nil {
+		return err
+	}
+	return os.Chmod(path, 0o666)
 }
 
 // MountTargets is where the mounts stand in a sandbox.
@@ -287,6 +304,10 @@ type View struct {
 	Space, Tmp string
 	// Bare says that mounts are seen where they stand on the host.
 	Bare bool
+	// Kernel is what the host's processes are called that are its own kernel and
+	// run it, where they are of tranca's making; "" where the program's processes
+	// are the host's.
+	Kernel string
 }
 
 // Vars returns what placeholders become, by their names without braces.

@@ -365,7 +365,12 @@ func (p *proof) box(held *backend.Registry, column, runtime string, found tranca
 	if inPython(waived) {
 		python = "python3"
 	}
+	kernel := ""
+	if name == "gvisor" {
+		kernel = "tranca-sentry"
+	}
 	return &suite.Box{
+		Kernel: kernel,
 		Engine: name == "container", OwnKernel: found.Level >= tranca.LevelGVisor,
 		Python: python, Bare: column == subprocess, Backends: held, Images: imagestore.New(imagestore.Options{}), Program: p.program, Slack: slack,
 		Policy: suitePolicy(name, runtime, found, waived),
