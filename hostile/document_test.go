@@ -3,8 +3,10 @@ package hostile
 import (
 	"bytes"
 	"flag"
+	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -12,7 +14,7 @@ import (
 	"tranca/hostile/report"
 )
 
-var update = flag.Bool("update", false, "write the section of docs/SECURITY.md anew")
+var update = flag.Bool("update", false, "write the section of docs/SECURITY.md and the table of README.md anew")
 
 // TestEveryPromiseHasAProbe shows that no item of a policy is only claimed, and
 // that no probe is about something that nobody promises.
@@ -35,17 +37,17 @@ func TestEveryPromiseHasAProbe(t *testing.T) {
 	}
 }
 
-// The section of docs/SECURITY.md that comes from a run, and the run.
+// The run that documents tell of, and what holds what comes from it.
 const (
-	document = "../docs/SECURITY.md"
 	expected = "expected/root.json"
 	begins   = "<!-- made by: go test ./hostile -update -->\n"
 	ends     = "<!-- end -->"
 )
 
-// TestDocumentIsOfTheRun shows that what docs/SECURITY.md says of probes is what
-// the run found that is kept here, and that the run had every probe.
-func TestDocumentIsOfTheRun(t *testing.T) {
+// TestDocumentsAreOfTheRun shows that what docs/SECURITY.md and README.md say of
+// probes is what the run found that is kept here, and that the run had every
+// probe.
+func TestDocumentsAreOfTheRun(t *testing.T) {
 	f, err := os.Open(expected)
 	if err != nil {
 		t.Fatal(err)
@@ -68,26 +70,60 @@ func TestDocumentIsOfTheRun(t *testing.T) {
 			t.Errorf("%s is not in %s: run scripts/hostile.sh expect", p.ID, expected)
 		}
 	}
-	var table bytes.Buffer
-	if err := run.WritePromises(&table); err != nil {
+	var promises bytes.Buffer
+	if err := run.WritePromises(&promises); err != nil {
 		t.Fatal(err)
 	}
+	section(t, "../docs/SECURITY.md", promises.String())
+	section(t, "../README.md", counts(run))
+}
+
+// counts is a table of how the cells of each column stand.
+func counts(run *report.Report) string {
+	var b strings.Builder
+	b.WriteString("| column | held | escaped | failed or unknown | n/a | of all these, wrong where promised |\n|---|---|---|---|---|---|\n")
+	tallies := run.Tallies()
+	for _, c := range run.Ran() {
+		name, t := "`"+c.Name+"`", tallies[c.Name]
+		switch c.Kind {
+		case report.ColumnControl:
+			name = "nothing (the control)"
+		case report.ColumnReference:
+			name += ", without a flag"
+		case report.ColumnAgainst:
+			name += ", " + c.Tool
+		}
+		v := t.Verdicts
+		wrong := "promises nothing"
+		if c.Kind == report.ColumnBackend {
+			wrong = strconv.Itoa(t.Bad)
+		}
+		fmt.Fprintf(&b, "| %s | %d | %d | %d | %d | %s |\n", name, v[report.Limited]+v[report.Contained],
+			v[report.Escaped], v[report.Failed]+v[report.Unknown], v[report.NotApplicable], wrong)
+	}
+	return b.String()
+}
+
+// section compares what stands in a document, or writes it anew.
+func section(t *testing.T, document, want string) {
+	t.Helper()
 	text, err := os.ReadFile(document)
 	if err != nil {
 		t.Fatal(err)
 	}
 	before, rest, ok := strings.Cut(string(text), begins)
-	section, after, ok2 := strings.Cut(rest, ends)
+	is, after, ok2 := strings.Cut(rest, ends)
 	if !ok || !ok2 {
 		t.Fatalf("%s has no section between %q and %q", document, begins, ends)
 	}
-	if section == table.String() {
+	if is == want {
 		return
 	}
 	if !*update {
-		t.Fatalf("the table in %s is not of %s: run go test ./hostile -update", document, expected)
+		t.Errorf("the table in %s is not of %s: run go test ./hostile -update", document, expected)
+		return
 	}
-	if err := os.WriteFile(document, []byte(before+begins+table.String()+ends+after), 0o644); err != nil {
+	if err := os.WriteFile(document, []byte(before+begins+want+ends+after), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }
