@@ -136,6 +136,7 @@ if [ -n "$ci" ]; then
 	beside "control groups and the core of conformance in a VM with pure cgroup v2" in_vm
 	FUZZJOBS=1 step "fuzzers: 60 s for policies, the guest's stream and results, 5 s for the others" \
 		scripts/fuzz.sh 60s 'policy FuzzParse$|guest/wire|\. Fuzz' 5s
+	gather # some of its programs measure what is beside them
 	step "a hostile program for each row, behind every boundary" scripts/hostile.sh quick
 	step "the examples" scripts/examples.sh
 	step "the Python package" scripts/sdk-python.sh
