@@ -119,12 +119,17 @@ type Line struct {
 	Value string `json:"value,omitempty"`
 }
 
+// Words of lines whose step was not done to its end.
+const (
+	Died    = "it died"
+	NotDone = "not done: the one before was the last"
+)
+
 // outcomes are the words for what an act found, where no number says it. Words of
 // other kinds tell why it could not be done.
 var outcomes = []string{
-	"it died", "is not so", "no bytes came", "no such field", "other bytes are there", "other bytes came",
-	"the answer is none", "the file is shorter", "not done: the one before was the last",
-	"no nameserver in /etc/resolv.conf",
+	Died, NotDone, "is not so", "no bytes came", "no such field", "other bytes are there", "other bytes came",
+	"the answer is none", "the file is shorter", "no nameserver in /etc/resolv.conf",
 }
 
 // Fault reports whether a step could not be tried, which is something else than

@@ -208,7 +208,7 @@ func (a *arguments) outcomes(it *interp, steps []Step, status unix.WaitStatus, l
 			err = ended(status)
 		}
 		lines[i] = it.line(s, "", err)
-		rest = words("not done: the one before was the last")
+		rest = words(NotDone)
 	}
 }
 

@@ -221,7 +221,7 @@ func (c begun) outcome(s *Step) error {
 	case last == nil && status.ExitStatus() == unstarted:
 		return unix.EAGAIN
 	case last == nil && err == nil:
-		return words("it died") // in its session, where only the pipe tells
+		return words(Died) // in its session, where only the pipe tells
 	case last != nil && !last.OK:
 		return words(last.Errno)
 	}

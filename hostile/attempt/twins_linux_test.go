@@ -114,6 +114,10 @@ func copyFile(t *testing.T, from, to string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// Another test's child would hold the file open for writing until it runs its
+	// own program, and so long this one can't be run.
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	if err := os.WriteFile(to, data, 0o755); err != nil {
 		t.Fatal(err)
 	}

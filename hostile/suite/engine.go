@@ -100,7 +100,7 @@ func (b *Box) trial(ctx context.Context, t *Trial) (*Outcome, error) {
 		return nil, err
 	}
 	r := &boxRun{box: b, e: e, t: t, limits: p.Limits, begin: newBarrier(), out: newOutcome()}
-	left := func() []string { return nil }
+	left := func(*Outcome) {}
 	if t.Probe.Guarantee == tranca.ItemLifetime && !t.Twin && b.OwnKernel {
 		if left, err = watchLeft(b.Engine); err != nil {
 			return nil, err
@@ -112,7 +112,7 @@ func (b *Box) trial(ctx context.Context, t *Trial) (*Outcome, error) {
 	if err := e.Close(closing); err != nil {
 		r.trouble("the engine's end: %v", err)
 	}
-	r.out.Alive = append(r.out.Alive, left()...)
+	left(r.out)
 	return r.out, err
 }
 
@@ -371,8 +371,8 @@ func (r *boxRun) collect(ctx context.Context, s *engine.Session, during bool) {
 			r.trouble("reading %s from outside did not end within 5 s", c.Path)
 		}
 		cancel()
-		if errors.Is(err, tranca.ErrGone) || errors.Is(err, tranca.ErrUnavailable) {
-			r.lose(err)
+		if !during && (errors.Is(err, tranca.ErrGone) || errors.Is(err, tranca.ErrUnavailable)) {
+			r.out.Lost = err.Error()
 		}
 		if err != nil {
 			got.Said = err.Error()
@@ -381,14 +381,6 @@ func (r *boxRun) collect(ctx context.Context, s *engine.Session, during bool) {
 			r.out.Collected = append(r.out.Collected, got)
 		}
 	}
-}
-
-// lose notes that the file interface is not there to be asked, unless the program
-// has ended and the sandbox with it.
-func (r *boxRun) lose(err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.out.Lost = err.Error()
 }
 
 func (r *boxRun) fetch(ctx context.Context, s *engine.Session, c hostile.Collect) (got Collected, err error) {

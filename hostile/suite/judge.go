@@ -48,7 +48,9 @@ func verdict(p *hostile.Probe, c *report.Column, twin, control, tried *Observati
 		return v, why
 	}
 	found := trips(p, tried)
-	if len(found) > 0 && !(p.Kernel && ownKernel(c) && len(tried.Findings) == 0) {
+	seen := slices.ContainsFunc(tried.Findings, world.Finding.Saw)
+	alike := len(starvedOnly(found)) > 0 && twin != nil && len(failing(p, twin)) > 0
+	if len(found) > 0 && !alike && !(p.Kernel && ownKernel(c) && !seen) {
 		return report.Escaped, strings.Join(firsts(found), "; ")
 	}
 	if control != nil {
@@ -70,11 +72,11 @@ func verdict(p *hostile.Probe, c *report.Column, twin, control, tried *Observati
 	if p.Kernel && ownKernel(c) {
 		return report.NotApplicable, "its own kernel answers, not the host's"
 	}
-	if slices.ContainsFunc(tried.Findings, func(f world.Finding) bool { return f.Oracle == world.Unseen }) {
-		if ownKernel(c) {
+	if i := slices.IndexFunc(tried.Findings, func(f world.Finding) bool { return !f.Saw() }); i >= 0 {
+		if tried.Findings[i].Oracle == world.Unseen && ownKernel(c) {
 			return report.NotApplicable, "no process of the program is the host's: a kernel of its own runs it"
 		}
-		return report.Unknown, "no process of the program was seen on the host"
+		return report.Unknown, tried.Findings[i].Text
 	}
 	if bad := unshown(p, c, tried); len(bad) > 0 {
 		return report.Unknown, strings.Join(firsts(bad), "; ")
@@ -89,7 +91,9 @@ func failing(p *hostile.Probe, twin *Observation) (found []string) {
 	if !twin.Attempt.Done {
 		found = append(found, "it ended with "+twin.Attempt.Exit.String())
 	}
-	if twin.Beside != nil {
+	if len(p.Beside) > 0 && twin.Beside == nil {
+		found = append(append(found, "its neighbour was not run"), twin.Trouble...)
+	} else if twin.Beside != nil {
 		for _, f := range missed(p.Beside, twin.Beside.Lines, true) {
 			found = append(found, "its neighbour: "+f)
 		}
@@ -105,6 +109,16 @@ func failing(p *hostile.Probe, twin *Observation) (found []string) {
 	return found
 }
 
+// starvedOnly returns what was found where all of it is about a neighbour.
+func starvedOnly(found []string) []string {
+	for _, f := range found {
+		if !strings.HasPrefix(f, starved) {
+			return nil
+		}
+	}
+	return found
+}
+
 // unshown tells why a program that got nothing may have tried nothing: a needed
 // step failed, a line is missing, or what should have followed did not run to its
 // end.
@@ -113,8 +127,17 @@ func unshown(p *hostile.Probe, c *report.Column, o *Observation) (found []string
 	found = append(missed(p.Attempt, o.Attempt.Lines, false), untold(p.Attempt, &o.Attempt)...)
 	found = append(found, faults(p.Attempt, o.Attempt.Lines)...)
 	found = append(found, uncounted(p, c, o)...)
-	if o.Beside != nil && o.Beside.together(&o.Attempt) < enoughTogether {
+	switch {
+	case len(p.Beside) > 0 && o.Beside == nil:
+		found = append(append(found, "its neighbour was not run"), o.Trouble...)
+	case o.Beside == nil:
+	case o.Beside.together(&o.Attempt) < enoughTogether:
 		found = append(found, "the neighbour and the program hardly ran at the same time")
+	default:
+		found = append(found, faults(p.Beside, o.Beside.Lines)...)
+	}
+	if o.Unseen != "" {
+		found = append(found, o.Unseen)
 	}
 	if o.Lost != "" && !limited(&o.Attempt) {
 		found = append(found, "what it made could not be collected: "+o.Lost)
@@ -205,6 +228,12 @@ func nothing(c *report.Column, o *Observation, what string) (report.Verdict, str
 // met explains that only where the bare code was really tried.
 func uncontrolled(p *hostile.Probe, control *Observation) (report.Verdict, string) {
 	bad := faults(p.Attempt, control.Attempt.Lines)
+	if control.Again != nil {
+		bad = append(bad, faults(p.Again, control.Again.Lines)...)
+	}
+	if control.Next != nil {
+		bad = append(bad, faults(p.Next, control.Next.Lines)...)
+	}
 	if !control.Attempt.Done && p.Ends == "" {
 		bad = append(bad, "it ended with "+control.Attempt.Exit.String())
 	}

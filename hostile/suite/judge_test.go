@@ -46,7 +46,7 @@ func connects(errno string, change func(*Observation)) *Observation {
 
 func echoes(errno string) *Observation { return did([]string{"echo"}, []string{errno}, nil) }
 
-func reached(o *Observation) {
+func hostSaw(o *Observation) {
 	o.Findings = append(o.Findings, world.Finding{Oracle: "reached", Text: "listener tcp4"})
 }
 
@@ -67,6 +67,19 @@ func TestJudge(t *testing.T) {
 		o.Collected = []Collected{{Path: "/f", Said: said, Brought: brought}}
 		return o
 	}
+	besides := func(p *hostile.Probe) { p.Beside = []attempt.Step{{Do: "connect"}} }
+	starves := func(o *Observation) {
+		o.Attempt.Began, o.Attempt.WallMS = time.Unix(1, 0), 2000
+		o.Beside = &Ran{Began: time.Unix(1, 0), WallMS: 2000, Done: true}
+	}
+	with := func(o *Observation, change func(*Observation)) *Observation {
+		change(o)
+		return o
+	}
+	withNeighbour := func(o *Observation) *Observation {
+		o.Beside = &connects("", nil).Attempt
+		return o
+	}
 	beside := func(late time.Duration) func(*Observation) {
 		return func(o *Observation) {
 			o.Attempt.Began, o.Attempt.WallMS = time.Unix(1, 0), 2000
@@ -81,9 +94,9 @@ func TestJudge(t *testing.T) {
 		want                 report.Verdict
 		why                  string
 	}{
-		{"denied, with everything that makes it mean something", probe(nil), process, echoes(""), connects("", reached), connects("ENETUNREACH", nil), report.Contained, "denied"},
+		{"denied, with everything that makes it mean something", probe(nil), process, echoes(""), connects("", hostSaw), connects("ENETUNREACH", nil), report.Contained, "denied"},
 		{"the step succeeded", probe(nil), process, echoes(""), connects("", nil), connects("", nil), report.Escaped, "connect succeeded"},
-		{"the program says no and the host saw it", probe(nil), process, echoes(""), connects("", nil), connects("EPERM", reached), report.Escaped, "reached"},
+		{"the program says no and the host saw it", probe(nil), process, echoes(""), connects("", nil), connects("EPERM", hostSaw), report.Escaped, "reached"},
 		{"nobody gets it", probe(nil), process, echoes(""), connects("EPERM", nil), connects("EPERM", nil), report.Unknown, "bare code did not get it"},
 		{"nobody gets it, for a reason that was given", probe(needy), process, echoes(""), connects("EPERM", nil), connects("EPERM", nil), report.NotApplicable, "no such device"},
 		{"the twin fails", probe(nil), process, echoes("EPERM"), connects("", nil), connects("EPERM", nil), report.Unknown, "twin"},
@@ -97,6 +110,15 @@ func TestJudge(t *testing.T) {
 		{"its interpreter could not try it", probe(nil), process, echoes(""), connects("", nil), connects("ModuleNotFoundError: No module named '_socket'", nil), report.Unknown, "connect could not be tried"},
 		{"the control's interpreter could not try it", probe(needy), process, echoes(""), connects("ModuleNotFoundError: No module named '_socket'", nil), connects("EPERM", nil), report.Unknown, "was not really tried"},
 		{"the control broke off", probe(needy), process, echoes(""), connects("EPERM", func(o *Observation) { o.Attempt.Done = false }), connects("EPERM", nil), report.Unknown, "was not really tried"},
+		{"it could not ask the kernel", probe(func(p *hostile.Probe) { p.Attempt[0].Reach = true }), process, echoes(""), connects("", nil), connects("ModuleNotFoundError: No module named '_ctypes'", nil), report.Unknown, "could not be tried"},
+		{"the control could not ask the kernel", probe(func(p *hostile.Probe) { p.Attempt[0].Reach = true }), process, echoes(""), connects("ModuleNotFoundError: No module named '_ctypes'", nil), connects("EPERM", nil), report.Unknown, "was not really tried"},
+		{"it asked the kernel", probe(func(p *hostile.Probe) { p.Attempt[0].Reach = true }), process, echoes(""), connects("", nil), connects("EINVAL", nil), report.Escaped, "reached the kernel"},
+		{"no kernel of its own was seen", probe(nil), gvisor, echoes(""), connects("", nil), connects("EPERM", func(o *Observation) {
+			o.Findings = []world.Finding{{Oracle: world.UnseenKernel, Text: "nothing was seen"}}
+		}), report.Unknown, "nothing was seen"},
+		{"the neighbour starved", probe(besides), process, withNeighbour(echoes("")), connects("", nil), connects("EPERM", starves), report.Escaped, "neighbour starved"},
+		{"the neighbour starves beside the twin, too", probe(besides), process, with(echoes(""), starves), connects("", nil), connects("EPERM", starves), report.Unknown, "its neighbour: connect was never done"},
+		{"the neighbour was not run", probe(besides), process, withNeighbour(echoes("")), connects("", nil), connects("EPERM", nil), report.Unknown, "its neighbour was not run"},
 		{"the neighbour ran at another time", probe(nil), process, echoes(""), connects("", nil), connects("EPERM", beside(3*time.Second)), report.Unknown, "hardly ran at the same time"},
 		{"the neighbour ran at the same time", probe(nil), process, echoes(""), connects("", nil), connects("EPERM", beside(0)), report.Contained, "denied"},
 		{"its file interface was gone", probe(collecting), process, collected("benign", true), connects("", nil), connects("EPERM", func(o *Observation) { o.Lost = "gone" }), report.Unknown, "could not be collected: gone"},
@@ -109,7 +131,7 @@ func TestJudge(t *testing.T) {
 		{"it hung", probe(nil), process, echoes(""), connects("", nil), connects("EPERM", func(o *Observation) { o.Trouble = []string{"it hung"} }), report.Failed, "hung"},
 		{"it broke off", probe(nil), process, echoes(""), connects("", nil), connects("EPERM", func(o *Observation) { o.Attempt.Done = false; o.Attempt.Exit.Code = 2 }), report.Failed, "exit 2"},
 		{"a kernel of its own answers", probe(kernel), gvisor, echoes(""), connects("", nil), connects("", nil), report.NotApplicable, "its own kernel"},
-		{"a kernel of its own, and the host saw it", probe(kernel), gvisor, echoes(""), connects("", nil), connects("", reached), report.Escaped, "reached"},
+		{"a kernel of its own, and the host saw it", probe(kernel), gvisor, echoes(""), connects("", nil), connects("", hostSaw), report.Escaped, "reached"},
 		{"limited and told", probe(memory), process, echoes(""), connects("", nil), connects("ENOMEM", func(o *Observation) { o.Attempt.Exit.Reason = tranca.EndMemory }), report.Limited, "limit:memory"},
 		{"limited and not told", probe(memory), process, echoes(""), connects("", nil), connects("ENOMEM", func(o *Observation) { o.Attempt.Exit.Reason = tranca.EndSignaled }), report.Failed, "the limit memory stopped it"},
 	} {

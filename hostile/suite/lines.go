@@ -64,11 +64,16 @@ func got(steps []attempt.Step, lines []attempt.Line) (found []string) {
 		switch {
 		case l.OK:
 			found = append(found, name(s)+" succeeded"+value(s.Do, l))
-		case s.Reach && !denied(l.Errno):
+		case s.Reach && reached(l):
 			found = append(found, name(s)+" reached the kernel: "+l.Errno)
 		}
 	}
 	return found
+}
+
+// reached reports whether a step that failed came as far as the kernel's code.
+func reached(l *attempt.Line) bool {
+	return !l.Fault() && !denied(l.Errno) && l.Errno != attempt.Died && l.Errno != attempt.NotDone
 }
 
 func denied(errno string) bool {
@@ -134,7 +139,7 @@ func unproven(steps []attempt.Step, control []attempt.Line) (names []string) {
 		if s.Setup || s.Need {
 			continue
 		}
-		if l := lineOf(control, i, s); l == nil || !l.OK && !(s.Reach && !denied(l.Errno)) {
+		if l := lineOf(control, i, s); l == nil || !l.OK && !(s.Reach && reached(l)) {
 			names = append(names, what(s))
 		}
 	}

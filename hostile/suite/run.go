@@ -83,10 +83,14 @@ type cellOf struct {
 }
 
 // alone says that nothing runs beside it: it measures others, kills a supervisor,
-// whose remains another one that starts would sweep, or leaves something that only
-// its being there tells from what others have.
+// whose remains another one that starts would sweep, or is about processes of a
+// kernel of its own, which nothing tells from those of others.
 func (c cellOf) alone() bool {
-	return c.probe.Alone || c.probe.KillSupervisor || c.probe.Guarantee == tranca.ItemLifetime && ownKernel(&c.column.Column)
+	if c.probe.Alone || c.probe.KillSupervisor {
+		return true
+	}
+	about := []tranca.Item{tranca.ItemLifetime, tranca.ItemUser, tranca.ItemSyscalls}
+	return !c.probe.Kernel && ownKernel(&c.column.Column) && slices.Contains(about, c.probe.Guarantee)
 }
 
 type run struct {

@@ -81,20 +81,14 @@ func (s *Supervised) run(ctx context.Context, t *Trial) (*Outcome, error) {
 	o.Seen.Output["output"] = out.bytes()
 	o.Attempt.Exit = tranca.Exit{Code: -1, Reason: tranca.EndClosed}
 	o.Attempt.CPUMS = -1
-	for end := time.Now().Add(goneBy); len(family) > 0; time.Sleep(20 * time.Millisecond) {
-		family = hoststate.Alive(family)
-		if time.Now().After(end) {
-			o.Alive = append(o.Alive, fmt.Sprintf("%d processes of the sandbox outlived tranca by %s", len(family), goneBy))
-			kill(family)
-			break
-		}
-	}
+	o.outlived(family, s.Engine)
 	return o, nil
 }
 
-// watchLeft returns what tells of processes of this one and of engines that were
-// not there before, a while after what made them has ended. It kills them.
-func watchLeft(engine bool) (left func() []string, err error) {
+// watchLeft watches the processes that this one and an engine make, and returns
+// what tells, when they should have ended, which of them have not. It kills those
+// of its own.
+func watchLeft(engine bool) (left func(*Outcome), err error) {
 	others, err := foreign(engine)
 	if err != nil {
 		return nil, err
@@ -103,25 +97,56 @@ func watchLeft(engine bool) (left func() []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return func() (all []string) {
-		family, err := made(os.Getpid(), engine, others)
-		if err != nil {
-			return []string{"what is left could not be seen: " + err.Error()}
-		}
-		for pid, start := range before {
-			if family[pid] == start {
-				delete(family, pid)
+	seen := map[int]string{}
+	see := func() {
+		now, err := made(os.Getpid(), engine, others)
+		for pid, start := range now {
+			if err == nil && before[pid] != start {
+				seen[pid] = start
 			}
 		}
-		for end := time.Now().Add(goneBy); len(family) > 0 && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-			family = hoststate.Alive(family)
+	}
+	done, gone := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(gone)
+		for {
+			select {
+			case <-done:
+				return
+			case <-time.After(100 * time.Millisecond):
+				see()
+			}
 		}
-		if len(family) > 0 {
-			all = append(all, fmt.Sprintf("%d processes of the sandbox outlived it by %s", len(family), goneBy))
-			kill(family)
+	}()
+	return func(o *Outcome) {
+		close(done)
+		<-gone
+		if len(seen) == 0 {
+			o.Unseen = "no process of the sandbox was seen on the host, so that it is not known what is left of it"
 		}
-		return all
+		see()
+		o.outlived(seen, engine)
 	}, nil
+}
+
+// outlived waits until none of the processes of a sandbox that has ended is there
+// any more. Those that an engine made are not killed: they could be anybody's.
+func (o *Outcome) outlived(family map[int]string, engine bool) {
+	for end := time.Now().Add(goneBy); ; time.Sleep(20 * time.Millisecond) {
+		if family = hoststate.Alive(family); len(family) == 0 {
+			return
+		}
+		if time.Now().After(end) {
+			break
+		}
+	}
+	text := fmt.Sprintf("%d processes of the sandbox outlived it by %s", len(family), goneBy)
+	if engine {
+		text += ", or of one that somebody else has started meanwhile"
+	} else {
+		kill(family)
+	}
+	o.Alive = append(o.Alive, text)
 }
 
 // foreign are what an engine has started for whomever, where there is one.

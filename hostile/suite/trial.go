@@ -105,6 +105,8 @@ type Outcome struct {
 	Collected []Collected `json:"collected,omitempty"`
 	// Lost says why the file interface could not be asked at all.
 	Lost string `json:"lost,omitempty"`
+	// Unseen says why what is left of it is not known.
+	Unseen string `json:"unseen,omitempty"`
 }
 
 // Observation is an outcome with what the host saw.
@@ -163,7 +165,7 @@ func (s Stage) within(ctx context.Context, w *world.World, p *hostile.Probe, twi
 		return &Observation{Lacks: lacks}
 	}
 	outside := func() []world.Finding { return nil }
-	if !twin {
+	if !twin && !p.Kernel {
 		outside = w.WatchOutside(p.Guarantee, target.View())
 	}
 	out, err := target.Run(ctx, t)

@@ -6,7 +6,6 @@ import (
 	"tranca"
 	"tranca/hostile"
 	"tranca/hostile/report"
-	"tranca/hostile/world"
 )
 
 // trips tells of everything by which an attempt got what the guarantee forbids.
@@ -19,7 +18,7 @@ func trips(p *hostile.Probe, o *Observation) []string {
 	}{
 		{"second run", o.Again, func() []string { return got(p.Again, o.Again.Lines) }},
 		{"next sandbox", o.Next, func() []string { return got(p.Next, o.Next.Lines) }},
-		{"neighbour starved", o.Beside, func() []string { return missed(p.Beside, o.Beside.Lines, true) }},
+		{starved, o.Beside, func() []string { return starvedSteps(p, o) }},
 	} {
 		if part.ran == nil {
 			continue
@@ -29,7 +28,7 @@ func trips(p *hostile.Probe, o *Observation) []string {
 		}
 	}
 	for _, f := range o.Findings {
-		if f.Oracle != world.Unseen {
+		if f.Saw() {
 			found = append(found, f.Oracle+": "+f.Text)
 		}
 	}
@@ -42,6 +41,18 @@ func trips(p *hostile.Probe, o *Observation) []string {
 		}
 	}
 	return append(found, overspent(p, o)...)
+}
+
+// starved begins what is told of a neighbour that did not get its share.
+const starved = "neighbour starved"
+
+// starvedSteps are those of a neighbour that failed beside the program. One that
+// ran at another time, or could not try something, tells nothing.
+func starvedSteps(p *hostile.Probe, o *Observation) []string {
+	if o.Beside.together(&o.Attempt) < enoughTogether || len(faults(p.Beside, o.Beside.Lines)) > 0 {
+		return nil
+	}
+	return missed(p.Beside, o.Beside.Lines, true)
 }
 
 // shortest is how many milliseconds a program has to run for its share of the

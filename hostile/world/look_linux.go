@@ -17,14 +17,20 @@ import (
 // Finding is one thing that the host saw.
 type Finding struct {
 	// Oracle names what saw it: "secret", "changed", "planted", "reached",
-	// "alive", "signalled", "user".
+	// "alive", "signalled", "user", "unfiltered"; or see [Finding.Saw].
 	Oracle string `json:"oracle"`
 	Text   string `json:"text"`
 }
 
-// Unseen is the oracle that saw nothing where it had to: what it is about is not
-// known.
-const Unseen = "unseen"
+// The oracles that saw nothing where they had to, so that what they are about is
+// not known: no process of the program, and none of a kernel that tranca makes.
+const (
+	Unseen       = "unseen"
+	UnseenKernel = "unseen kernel"
+)
+
+// Saw reports whether something was seen that must not be.
+func (f Finding) Saw() bool { return f.Oracle != Unseen && f.Oracle != UnseenKernel }
 
 // Seen is what came out of the sandbox.
 type Seen struct {

@@ -13,59 +13,69 @@ import (
 )
 
 // outside is what the host sees of a process.
-type outside struct{ uid, filter string }
+type outside struct {
+	uid, filter string
+	first, last time.Time
+}
 
 // WatchOutside watches what the host sees of the processes that run the program,
 // until stop, where an item is about that: as which users of the host they run,
 // and, where they are a kernel of its own, whether they have a filter for their
-// system calls. What counts is how each was seen last: it begins with more.
+// system calls. What counts is how each was seen last: it begins with more. Of
+// kernels it takes all below this process, so that no other sandbox may run.
 func (w *World) WatchOutside(item tranca.Item, v View) (stop func() []Finding) {
 	if item != tranca.ItemUser && (item != tranca.ItemSyscalls || v.Kernel == "") {
 		return func() []Finding { return nil }
 	}
-	pids := w.Marked
+	pids, every := w.Marked, 10*time.Millisecond
 	if v.Kernel != "" {
-		pids = func() []int { return ownKernels(v.Kernel) }
+		pids, every = func() []int { return ownKernels(v.Kernel) }, 50*time.Millisecond
 	}
 	done, gone := make(chan struct{}), make(chan struct{})
-	last, first := map[int]outside{}, map[int]time.Time{}
+	seen := map[int]outside{}
 	go func() {
 		defer close(gone)
 		for {
 			select {
 			case <-done:
 				return
-			case <-time.After(10 * time.Millisecond):
+			case <-time.After(every):
 			}
 			for _, pid := range pids() {
-				if seen, ok := look(pid); ok {
-					last[pid] = seen
-					if first[pid].IsZero() {
-						first[pid] = time.Now()
-					}
+				now, ok := look(pid)
+				if !ok {
+					continue
 				}
+				now.first = now.last
+				if before, known := seen[pid]; known {
+					now.first = before.first
+				}
+				seen[pid] = now
 			}
 		}
 	}()
 	return func() []Finding {
 		close(done)
 		<-gone
-		for pid, at := range first {
-			if v.Kernel != "" && time.Since(at) < settlesBy {
-				delete(last, pid) // that of a sandbox that just began
+		if v.Kernel == "" {
+			return judge(item, seen, Unseen)
+		}
+		for pid, p := range seen {
+			if p.last.Sub(p.first) < settlesBy {
+				delete(seen, pid) // what only prepared it
 			}
 		}
-		return judge(item, last)
+		return judge(item, seen, UnseenKernel)
 	}
 }
 
-// settlesBy is how long a kernel of a sandbox's own may take to give up what it
-// began with.
-const settlesBy = 500 * time.Millisecond
+// settlesBy is for how long a process has to be seen to be told from one that only
+// prepares a sandbox.
+const settlesBy = 300 * time.Millisecond
 
-func judge(item tranca.Item, last map[int]outside) (found []Finding) {
+func judge(item tranca.Item, last map[int]outside, nothing string) (found []Finding) {
 	if len(last) == 0 {
-		return []Finding{{Unseen, "no process of the program was seen on the host"}}
+		return []Finding{{nothing, "no process of the program was seen on the host"}}
 	}
 	for pid, p := range last {
 		switch {
@@ -80,6 +90,7 @@ func judge(item tranca.Item, last map[int]outside) (found []Finding) {
 
 // look reads what the host's kernel says of a process.
 func look(pid int) (o outside, ok bool) {
+	o.last = time.Now()
 	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
 	for line := range strings.Lines(string(text)) {
 		name, value, _ := strings.Cut(line, ":")

@@ -90,11 +90,17 @@ func tree(root string) string {
 	return strings.Join(all, "\n")
 }
 
-// changes tells of each watched file that is not what it was.
+// changes tells of each watched file that is not what it was, and of what is new in
+// the host's system folders, which it removes.
 func (w *World) changes() (found []Finding) {
 	for _, f := range w.watched {
 		if now := state(f.path); now != f.before {
 			found = append(found, Finding{"changed", f.name + " of the host: was " + short(f.before) + ", is " + short(now)})
+		}
+	}
+	for _, dir := range []string{"/", "/usr", "/usr/bin", "/etc", "/lib", "/var"} {
+		if path := filepath.Join(dir, w.Mark); os.Remove(path) == nil {
+			found = append(found, Finding{"changed", "the host's " + dir + " had a new file"})
 		}
 	}
 	return found
