@@ -77,6 +77,7 @@ eval "$(scripts/engines.sh env)"
 export TRANCA_CONTAINER_ENGINE=$TRANCA_TEST_DOCKER TRANCA_CONTAINER_IMAGE=$TRANCA_TEST_IMAGE
 others=()
 if [ "$what" != quick ]; then # each program in Python, and its control, once more
+	others+=(--reference)
 	if command -v bwrap >/dev/null; then
 		others+=(--against "bubblewrap=bwrap --unshare-all --die-with-parent --clearenv --ro-bind /usr /usr --symlink usr/bin /bin --symlink usr/lib /lib --symlink usr/lib64 /lib64 --proc /proc --dev /dev --tmpfs /tmp --chdir /tmp python3 -I -")
 	fi
@@ -84,7 +85,7 @@ if [ "$what" != quick ]; then # each program in Python, and its control, once mo
 		others+=(--against "firejail=firejail --quiet --noprofile --net=none --private --private-dev --private-tmp --private-cwd=/tmp --caps.drop=all --nonewprivs --noroot --seccomp --ipc-namespace -- python3 -I -")
 	fi
 fi
-suite root bin/tranca hostile --reference ${others[@]+"${others[@]}"}
+suite root bin/tranca hostile ${others[@]+"${others[@]}"}
 install -m 755 bin/tranca "$home/tranca"
 chown -R 65534:65534 "$home"
 suite user setpriv --reuid 65534 --regid 65534 --clear-groups \
