@@ -25,6 +25,14 @@ twin:
   - {do: write, path: "{space}/file", data: x}
 `
 
+// ready asks for what these tests need, and gives the world a home to put canaries
+// in, which not every user has.
+func ready(t *testing.T) {
+	t.Helper()
+	require.Program(t, "python3")
+	t.Setenv("HOME", t.TempDir())
+}
+
 func tryAgainst(t *testing.T, patience time.Duration, script string) *Observation {
 	t.Helper()
 	p, err := hostile.Parse("fs-01-read", []byte(reads))
@@ -46,7 +54,7 @@ func has(o *Observation, oracle string) bool {
 
 // TestAgainst runs commands that behave as no sandbox should.
 func TestAgainst(t *testing.T) {
-	require.Program(t, "python3")
+	ready(t)
 	t.Run("no sandbox at all", func(t *testing.T) {
 		if o := tryAgainst(t, time.Minute, "exec python3 -"); !has(o, "secret") || !o.Attempt.Done {
 			t.Errorf("%+v", o)
@@ -81,7 +89,7 @@ func TestAgainst(t *testing.T) {
 // TestAgainstIsNotFooled: a command that runs the program and tells of its own
 // that it was denied is found out by what the host sees.
 func TestAgainstIsNotFooled(t *testing.T) {
-	require.Program(t, "python3")
+	ready(t)
 	p, err := hostile.Parse("fs-08-remove", []byte(strings.NewReplacer(
 		"{do: read, path: \"{canary.ssh}\"}", "{do: remove, path: \"{canary.ssh}\"}", "HostLeak", "Integrity").Replace(reads)))
 	if err != nil {
