@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -113,26 +112,13 @@ func (c *commands) collectDuring(all []hostile.Collect) (stop func()) {
 	if !slices.ContainsFunc(all, func(one hostile.Collect) bool { return one.During }) {
 		return func() {}
 	}
-	done := make(chan struct{})
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for {
-			select {
-			case <-done:
-				return
-			case <-time.After(time.Millisecond):
-			}
-			for _, one := range all {
-				if one.During {
-					c.readNaively(one)
-				}
+	return world.Every(time.Millisecond, func() {
+		for _, one := range all {
+			if one.During {
+				c.readNaively(one)
 			}
 		}
 	})
-	return func() {
-		close(done)
-		wg.Wait()
-	}
 }
 
 func (c *commands) readNaively(one hostile.Collect) {

@@ -83,9 +83,16 @@ func (b *Box) Cannot(p *hostile.Probe) string {
 // Run implements [Target].
 func (b *Box) Run(ctx context.Context, t *Trial) (*Outcome, error) {
 	if t.Probe.KillSupervisor && !t.Twin {
-		return b.Supervised.run(ctx, t)
+		return b.Supervised.run(ctx, t, b.Engine)
 	}
 	return b.trial(ctx, t)
+}
+
+// engine makes one for sandboxes under a policy.
+func (b *Box) engine(p tranca.Policy) (*engine.Engine, error) {
+	cfg := b.Config
+	cfg.Backends, cfg.Images, cfg.Policy, cfg.MaxTTL = b.Backends, b.Images, p, -1
+	return engine.New(cfg)
 }
 
 func (b *Box) trial(ctx context.Context, t *Trial) (*Outcome, error) {
@@ -93,9 +100,7 @@ func (b *Box) trial(ctx context.Context, t *Trial) (*Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg := b.Config
-	cfg.Backends, cfg.Images, cfg.Policy, cfg.MaxTTL = b.Backends, b.Images, p, -1
-	e, err := engine.New(cfg)
+	e, err := b.engine(p)
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +108,7 @@ func (b *Box) trial(ctx context.Context, t *Trial) (*Outcome, error) {
 	left := func(*Outcome) {}
 	if t.Probe.Guarantee == tranca.ItemLifetime && !t.Twin && b.OwnKernel {
 		if left, err = watchLeft(b.Engine); err != nil {
-			return nil, err
+			return nil, errors.Join(err, e.Close(ctx))
 		}
 	}
 	err = r.all(ctx)
@@ -132,9 +137,7 @@ func (b *Box) Supervise(ctx context.Context, probe *hostile.Probe, p *attempt.Pr
 	if err != nil {
 		return err
 	}
-	cfg := b.Config
-	cfg.Backends, cfg.Images, cfg.Policy, cfg.MaxTTL = b.Backends, b.Images, policy, -1
-	e, err := engine.New(cfg)
+	e, err := b.engine(policy)
 	if err != nil {
 		return err
 	}
@@ -410,15 +413,9 @@ func (r *boxRun) collectDuring(ctx context.Context, s *engine.Session) (stop fun
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for ctx.Err() == nil {
-			r.collect(ctx, s, true)
-			time.Sleep(time.Millisecond)
-		}
-	})
+	enough := world.Every(time.Millisecond, func() { r.collect(ctx, s, true) })
 	return func() {
-		cancel()
-		wg.Wait()
+		cancel() // what is being read, too
+		enough()
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"tranca/hostile"
-	"tranca/hostile/attempt"
 )
 
 func evidence(p *hostile.Probe, o *Observation) []string {
@@ -13,13 +12,9 @@ func evidence(p *hostile.Probe, o *Observation) []string {
 	if o.Broken == "" && o.Refused == "" && len(o.Lacks) == 0 {
 		all = told("", p.Attempt, o.Attempt.Lines)
 	}
-	for _, part := range []struct {
-		what  string
-		steps []attempt.Step
-		ran   *Ran
-	}{{"second run:", p.Again, o.Again}, {"next sandbox:", p.Next, o.Next}, {"neighbour:", p.Beside, o.Beside}} {
+	for _, part := range append(o.after(p), part{"neighbour", p.Beside, o.Beside}) {
 		if part.ran != nil {
-			all = append(all, told(part.what, part.steps, part.ran.Lines)...)
+			all = append(all, told(part.what+":", part.steps, part.ran.Lines)...)
 		}
 	}
 	for _, f := range o.Findings {

@@ -9,7 +9,6 @@ import (
 
 	"tranca"
 	"tranca/hostile"
-	"tranca/hostile/attempt"
 	"tranca/hostile/report"
 	"tranca/hostile/world"
 )
@@ -53,14 +52,13 @@ func verdict(p *hostile.Probe, c *report.Column, twin, control, tried *Observati
 	if len(found) > 0 && !alike && !(p.Kernel && ownKernel(c) && !seen) {
 		return report.Escaped, strings.Join(firsts(found), "; ")
 	}
-	if control != nil {
-		if v, why := nothing(c, control, "the control"); v != "" {
-			return report.Unknown, why
-		}
-	}
-	if !bites && control == nil {
+	if control == nil {
 		return uncontrolled(p, tried)
-	} else if !bites {
+	}
+	if v, why := nothing(c, control, "the control"); v != "" {
+		return report.Unknown, why
+	}
+	if !bites {
 		return uncontrolled(p, control)
 	}
 	if v, why := nothing(c, twin, "the benign twin"); v != "" {
@@ -145,20 +143,16 @@ func unshown(p *hostile.Probe, c *report.Column, o *Observation) (found []string
 	if len(o.Attempt.Lines) == 0 && !limited(&o.Attempt) && !o.Attempt.Exit.Reason.Limited() && !p.KillSupervisor {
 		found = append(found, "the program told nothing, and ended with "+o.Attempt.Exit.String())
 	}
-	for _, part := range []struct {
-		what  string
-		steps []attempt.Step
-		ran   *Ran
-	}{{"second run: ", p.Again, o.Again}, {"next sandbox: ", p.Next, o.Next}} {
+	for _, part := range o.after(p) {
 		if len(part.steps) == 0 || limited(&o.Attempt) {
 			continue
 		}
 		if part.ran == nil || !part.ran.Done && !limited(part.ran) {
-			found = append(found, part.what+"it did not come to its end")
+			found = append(found, part.what+": it did not come to its end")
 			continue
 		}
 		for _, f := range slices.Concat(missed(part.steps, part.ran.Lines, false), untold(part.steps, part.ran), faults(part.steps, part.ran.Lines)) {
-			found = append(found, part.what+f)
+			found = append(found, part.what+": "+f)
 		}
 	}
 	return found
@@ -228,11 +222,10 @@ func nothing(c *report.Column, o *Observation, what string) (report.Verdict, str
 // met explains that only where the bare code was really tried.
 func uncontrolled(p *hostile.Probe, control *Observation) (report.Verdict, string) {
 	bad := faults(p.Attempt, control.Attempt.Lines)
-	if control.Again != nil {
-		bad = append(bad, faults(p.Again, control.Again.Lines)...)
-	}
-	if control.Next != nil {
-		bad = append(bad, faults(p.Next, control.Next.Lines)...)
+	for _, part := range control.after(p) {
+		if part.ran != nil {
+			bad = append(bad, faults(part.steps, part.ran.Lines)...)
+		}
 	}
 	if !control.Attempt.Done && p.Ends == "" {
 		bad = append(bad, "it ended with "+control.Attempt.Exit.String())

@@ -12,6 +12,7 @@ import (
 
 	"tranca"
 	"tranca/hostile/attempt"
+	"tranca/hostile/world"
 	"tranca/internal/hoststate"
 )
 
@@ -27,8 +28,6 @@ type Supervised struct {
 	// operator waived.
 	Column string
 	Waive  []tranca.Item
-	// Engine says that an engine starts the sandbox's processes.
-	Engine bool
 }
 
 // Charge is what a supervisor is told to run.
@@ -43,7 +42,7 @@ type Charge struct {
 // goneBy is how long what the supervisor made may take to be gone.
 const goneBy = 10 * time.Second
 
-func (s *Supervised) run(ctx context.Context, t *Trial) (*Outcome, error) {
+func (s *Supervised) run(ctx context.Context, t *Trial, engine bool) (*Outcome, error) {
 	charge, err := json.Marshal(Charge{s.Column, s.Waive, t.Probe.ID, t.Probe.Text, t.Attempt})
 	if err != nil {
 		return nil, err
@@ -55,7 +54,7 @@ func (s *Supervised) run(ctx context.Context, t *Trial) (*Outcome, error) {
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.WaitDelay = time.Second
-	before, err := foreign(s.Engine)
+	before, err := foreign(engine)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +64,7 @@ func (s *Supervised) run(ctx context.Context, t *Trial) (*Outcome, error) {
 	running := until(ctx, func() bool {
 		return bytes.Contains(out.bytes(), []byte(attempt.Prefix)) || len(t.World.Marked()) > 0
 	})
-	family, err := made(cmd.Process.Pid, s.Engine, before)
+	family, err := made(cmd.Process.Pid, engine, before)
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 	if err != nil {
@@ -81,7 +80,7 @@ func (s *Supervised) run(ctx context.Context, t *Trial) (*Outcome, error) {
 	o.Seen.Output["output"] = out.bytes()
 	o.Attempt.Exit = tranca.Exit{Code: -1, Reason: tranca.EndClosed}
 	o.Attempt.CPUMS = -1
-	o.outlived(family, s.Engine)
+	o.outlived(family, engine)
 	return o, nil
 }
 
@@ -106,21 +105,9 @@ func watchLeft(engine bool) (left func(*Outcome), err error) {
 			}
 		}
 	}
-	done, gone := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(gone)
-		for {
-			select {
-			case <-done:
-				return
-			case <-time.After(100 * time.Millisecond):
-				see()
-			}
-		}
-	}()
+	enough := world.Every(100*time.Millisecond, see)
 	return func(o *Outcome) {
-		close(done)
-		<-gone
+		enough()
 		if len(seen) == 0 {
 			o.Unseen = "no process of the sandbox was seen on the host, so that it is not known what is left of it"
 		}
@@ -144,7 +131,9 @@ func (o *Outcome) outlived(family map[int]string, engine bool) {
 	if engine {
 		text += ", or of one that somebody else has started meanwhile"
 	} else {
-		kill(family)
+		for pid := range family {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
 	}
 	o.Alive = append(o.Alive, text)
 }
@@ -172,11 +161,4 @@ func made(supervisor int, engine bool, before map[int]string) (map[int]string, e
 		}
 	}
 	return family, err
-}
-
-// kill ends what should have ended by itself.
-func kill(family map[int]string) {
-	for pid := range hoststate.Alive(family) {
-		_ = syscall.Kill(pid, syscall.SIGKILL)
-	}
 }

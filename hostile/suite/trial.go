@@ -109,6 +109,18 @@ type Outcome struct {
 	Unseen string `json:"unseen,omitempty"`
 }
 
+// part is a program that runs after the attempt, or beside it.
+type part struct {
+	what  string
+	steps []attempt.Step
+	ran   *Ran // nil where it did not run
+}
+
+// after are the programs of a probe that follow the attempt.
+func (o *Outcome) after(p *hostile.Probe) []part {
+	return []part{{"second run", p.Again, o.Again}, {"next sandbox", p.Next, o.Next}}
+}
+
 // Observation is an outcome with what the host saw.
 type Observation struct {
 	Outcome

@@ -11,21 +11,18 @@ import (
 // trips tells of everything by which an attempt got what the guarantee forbids.
 func trips(p *hostile.Probe, o *Observation) []string {
 	found := got(p.Attempt, o.Attempt.Lines)
-	for _, part := range []struct {
-		what string
-		ran  *Ran
-		do   func() []string
-	}{
-		{"second run", o.Again, func() []string { return got(p.Again, o.Again.Lines) }},
-		{"next sandbox", o.Next, func() []string { return got(p.Next, o.Next.Lines) }},
-		{starved, o.Beside, func() []string { return starvedSteps(p, o) }},
-	} {
-		if part.ran == nil {
-			continue
+	tell := func(what string, all []string) {
+		for _, f := range all {
+			found = append(found, what+": "+f)
 		}
-		for _, f := range part.do() {
-			found = append(found, part.what+": "+f)
+	}
+	for _, part := range o.after(p) {
+		if part.ran != nil {
+			tell(part.what, got(part.steps, part.ran.Lines))
 		}
+	}
+	if o.Beside != nil {
+		tell(starved, starvedSteps(p, o))
 	}
 	for _, f := range o.Findings {
 		if f.Saw() {

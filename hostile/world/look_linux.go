@@ -136,15 +136,20 @@ func (w *World) Marked() (pids []int) {
 }
 
 func (w *World) marked(pid int) bool {
-	dir := filepath.Join("/proc", strconv.Itoa(pid))
-	line, err := os.ReadFile(filepath.Join(dir, "cmdline"))
-	if err != nil {
-		return false
-	}
-	args := strings.Split(string(line), "\x00")
+	args := arguments(pid)
 	if len(args) > 1 && args[1] == w.Mark {
 		return true
 	}
-	name, err := os.ReadFile(filepath.Join(dir, "comm"))
-	return err == nil && strings.TrimSpace(string(name)) == w.Mark[:15] && len(line) > 0
+	name, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "comm"))
+	return err == nil && strings.TrimSpace(string(name)) == w.Mark[:15] && len(args) > 0
+}
+
+// arguments is the command line of a process; none where it has none, as a zombie
+// has, or can't be read.
+func arguments(pid int) []string {
+	line, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
+	if err != nil || len(line) == 0 {
+		return nil
+	}
+	return strings.Split(string(line), "\x00")
 }

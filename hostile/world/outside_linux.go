@@ -31,32 +31,22 @@ func (w *World) WatchOutside(item tranca.Item, v View) (stop func() []Finding) {
 	if v.Kernel != "" {
 		pids, every = func() []int { return ownKernels(v.Kernel) }, 50*time.Millisecond
 	}
-	done, gone := make(chan struct{}), make(chan struct{})
 	seen := map[int]outside{}
-	go func() {
-		defer close(gone)
-		for {
-			select {
-			case <-done:
-				return
-			case <-time.After(every):
+	enough := Every(every, func() {
+		for _, pid := range pids() {
+			now, ok := look(pid)
+			if !ok {
+				continue
 			}
-			for _, pid := range pids() {
-				now, ok := look(pid)
-				if !ok {
-					continue
-				}
-				now.first = now.last
-				if before, known := seen[pid]; known {
-					now.first = before.first
-				}
-				seen[pid] = now
+			now.first = now.last
+			if before, known := seen[pid]; known {
+				now.first = before.first
 			}
+			seen[pid] = now
 		}
-	}()
+	})
 	return func() []Finding {
-		close(done)
-		<-gone
+		enough()
 		if v.Kernel == "" {
 			return judge(item, seen, Unseen)
 		}
@@ -113,8 +103,7 @@ func ownKernels(name string) (pids []int) {
 		return nil
 	}
 	for pid := range family {
-		line, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
-		if first, _, _ := strings.Cut(string(line), "\x00"); err == nil && first == name {
+		if args := arguments(pid); len(args) > 0 && args[0] == name {
 			pids = append(pids, pid)
 		}
 	}

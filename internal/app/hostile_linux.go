@@ -23,10 +23,13 @@ import (
 	"tranca/hostile/world"
 	"tranca/internal/app/backends"
 	"tranca/internal/backend"
+	"tranca/internal/backend/container"
+	"tranca/internal/backend/gvisor"
 	"tranca/internal/bench/baseline"
 	"tranca/internal/changeset"
 	"tranca/internal/cli"
 	"tranca/internal/engine"
+	"tranca/internal/guest/sentryspec"
 	"tranca/internal/hostsetup"
 	imagestore "tranca/internal/image"
 	"tranca/internal/policy"
@@ -366,12 +369,12 @@ func (p *proof) box(held *backend.Registry, column, runtime string, found tranca
 		python = "python3"
 	}
 	kernel := ""
-	if name == "gvisor" {
-		kernel = "tranca-sentry"
+	if name == gvisor.Name {
+		kernel = sentryspec.Process
 	}
 	return &suite.Box{
 		Kernel: kernel,
-		Engine: name == "container", OwnKernel: found.Level >= tranca.LevelGVisor,
+		Engine: name == container.Name, OwnKernel: found.Level >= tranca.LevelGVisor,
 		Python: python, Bare: column == subprocess, Backends: held, Images: imagestore.New(imagestore.Options{}), Program: p.program, Slack: slack,
 		Policy: suitePolicy(name, runtime, found, waived),
 		Config: engine.Config{Changes: func() (*changeset.Store, error) {
@@ -379,7 +382,6 @@ func (p *proof) box(held *backend.Registry, column, runtime string, found tranca
 		}},
 		Supervised: &suite.Supervised{
 			Command: []string{"/proc/self/exe", cli.HostileSupervisor}, Env: os.Environ(), Column: column, Waive: p.setup.Waive,
-			Engine: name == "container",
 		},
 	}
 }

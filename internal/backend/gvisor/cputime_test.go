@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"tranca"
-	"tranca/internal/guest/host"
 	"tranca/internal/require"
 )
 
@@ -21,17 +20,9 @@ func TestCPUTimeIsOfTheRun(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	const limit = 500 * time.Millisecond
-	spec := tranca.Spec{ID: tranca.NewID(), Policy: testPolicy(b)}
-	spec.Policy.Limits.CPUTime = limit
-	m, err := b.boot(ctx, &spec, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	sb, err := host.New(m, spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer closeBox(t, sb)
+	p := testPolicy(b)
+	p.Limits.CPUTime = limit
+	m, sb := booted(ctx, t, b, p)
 	run := func(program string) (tranca.Exit, time.Duration) {
 		proc, err := sb.Start(ctx, tranca.Command{Args: []string{"/bin/sh", "-c", program}})
 		if err != nil {

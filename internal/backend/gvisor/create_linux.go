@@ -143,7 +143,7 @@ func (b *Backend) start(ctx context.Context, m *box, pl *plan) error {
 	files, err := confine.StartAgent(ctx, spawn, &pl.Boot,
 		func(fds []*os.File) (*forkexec.Script, error) {
 			return pl.Script(m.Allotment, false, append(fds, theirs...), b.sentry,
-				[]string{"tranca-sentry", sentryspec.FilesCommand}, processEnv)
+				[]string{sentryspec.Process, sentryspec.FilesCommand}, processEnv)
 		},
 		func(ctx context.Context, pid int) error { return b.host.MapUsers(ctx, pid, m.Allotment, &pl.Plan) })
 	closeAll(theirs)

@@ -82,12 +82,10 @@ func tasksOf(t testing.TB, pid int) []task {
 	return all
 }
 
-// busy starts a sandbox in which programs run.
-func busy(t *testing.T, b *Backend) (*box, tranca.Sandbox) {
+// booted makes a sandbox under a policy, which is closed at the test's end.
+func booted(ctx context.Context, t *testing.T, b *Backend, p tranca.Policy) (*box, tranca.Sandbox) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	spec := tranca.Spec{ID: tranca.NewID(), Policy: testPolicy(b)}
+	spec := tranca.Spec{ID: tranca.NewID(), Policy: p}
 	m, err := b.boot(ctx, &spec, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -97,6 +95,15 @@ func busy(t *testing.T, b *Backend) (*box, tranca.Sandbox) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { closeBox(t, sb) })
+	return m, sb
+}
+
+// busy starts a sandbox in which programs run.
+func busy(t *testing.T, b *Backend) (*box, tranca.Sandbox) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	m, sb := booted(ctx, t, b, testPolicy(b))
 	for range 3 {
 		if _, err := sb.Start(ctx, tranca.Command{Args: []string{"/bin/sleep", "600"}}); err != nil {
 			t.Fatal(err)

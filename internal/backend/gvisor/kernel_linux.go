@@ -119,7 +119,7 @@ func (b *Backend) kernelScript(m *box, pl *plan, files []*os.File) *forkexec.Scr
 	if !pl.kernel.Omit.Has(bootspec.Privileges) {
 		s.NoNewPrivileges()
 	}
-	s.ExecFD(moved[0], []string{"tranca-sentry", sentryspec.KernelCommand}, processEnv)
+	s.ExecFD(moved[0], []string{sentryspec.Process, sentryspec.KernelCommand}, processEnv)
 	return s
 }
 

@@ -14,6 +14,10 @@ import (
 	"tranca/internal/guest/bootspec"
 )
 
+// Process is what the processes of a sandbox are called on the host: the zeroth
+// argument of both.
+const Process = "tranca-sentry"
+
 // The first arguments by which the second binary is told what to be.
 const (
 	FilesCommand  = "tranca-files"
