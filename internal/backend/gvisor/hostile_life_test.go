@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -61,8 +62,15 @@ func TestHostileSentryDies(t *testing.T) {
 			defer closeBox(t, sb)
 			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 			defer cancel()
-			proc, err := sb.Start(ctx, tranca.Command{Args: []string{"/bin/sleep", "600"}})
+			// It needs no file any more when it is up: one that is still being
+			// loaded ends by itself when the file server does.
+			typed, _ := io.Pipe()
+			up, out := io.Pipe()
+			proc, err := sb.Start(ctx, tranca.Command{Args: []string{"/bin/sh", "-c", "echo up; read never"}, Stdin: typed, Stdout: out})
 			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.ReadFull(up, make([]byte, len("up\n"))); err != nil {
 				t.Fatal(err)
 			}
 			pid, files := sentryOf(t)
