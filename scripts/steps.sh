@@ -1,5 +1,6 @@
 # Steps of a long script, one after the other or beside each other, with what
-# each took. To be sourced; sets `failed` to 1 when a step fails.
+# each took. To be sourced; sets `failed` to 1 when a step fails, and `table`
+# says once more what did: of a long output often only the end is kept.
 
 steps=$(mktemp -d "${TMPDIR:-/tmp}/steps.XXXXXX")
 took=()    # "seconds name", in the order of their ends
@@ -25,16 +26,27 @@ trap 'exit 143' TERM HUP
 
 tell() { echo "# $(date +%H:%M:%S) $*"; }
 
-# step NAME COMMAND...
+# step NAME COMMAND... runs it in a shell of its own.
 step() {
 	local name=$1 start=$SECONDS
 	shift
 	tell "$name"
-	"$@" || {
-		failed=1
-		echo "# failed: $name"
-	}
+	{ "$@" || false; } 2>&1 | tee "$steps/out"
+	[ "${PIPESTATUS[0]}" = 0 ] || fail "$name" "$steps/out"
 	took+=("$((SECONDS - start)) $name")
+}
+
+# fail NAME FILE: the step has failed; keeps those of its lines that say how.
+fail() {
+	failed=1
+	tell "failed: $1"
+	{
+		echo "# failed: $1"
+		grep -E '^ *--- FAIL|^FAIL|^panic:|^[a-z]+: |^ +[a-z0-9_]+\.go:[0-9]+: |: (escaped|failed|unknown), ' "$2" |
+			cut -c1-300 | head -n 100
+		echo "# its last lines"
+		tail -n 5 "$2" | cut -c1-300
+	} >>"$steps/failures"
 }
 
 # beside NAME COMMAND...: begins the step in the background; `gather` waits for
@@ -62,8 +74,7 @@ gather() {
 		if wait "${jobs[i]}"; then
 			tell "has ended: ${names[i]}"
 		else
-			failed=1
-			tell "failed: ${names[i]}"
+			fail "${names[i]}" "$steps/$i.out"
 		fi
 		cat "$steps/$i.out"
 		took+=("$(cat "$steps/$i.seconds" 2>/dev/null || echo '?') ${names[i]}")
@@ -71,10 +82,11 @@ gather() {
 	done
 }
 
-# table prints what the steps took, and the whole.
+# table prints what the steps took, the whole, and what failed.
 table() {
 	echo "# seconds"
 	local entry
 	for entry in "${took[@]}"; do printf '# %6s  %s\n' "${entry%% *}" "${entry#* }"; done
 	printf '# %6s  in all\n' "$SECONDS"
+	[ ! -e "$steps/failures" ] || cat "$steps/failures"
 }

@@ -73,15 +73,6 @@ weakened() {
 	fi
 }
 
-# engines starts those of the tests, if they don't run already.
-engines() {
-	if ! scripts/engines.sh status 2>/dev/null; then
-		at_end 'scripts/engines.sh stop'
-		TRANCA_SENTRY_REQUIRED=1 scripts/engines.sh start || return 1
-	fi
-	eval "$(scripts/engines.sh env)"
-}
-
 # in_vm boots twice: what is scaled for software emulation takes an hour in
 # full (make test-vm).
 in_vm() {
@@ -112,7 +103,11 @@ step "compile" compile
 [ $failed = 0 ] || exit 1
 if [ -n "$ci" ]; then
 	gather
-	step "container engines" engines
+	if ! scripts/engines.sh status 2>/dev/null; then
+		at_end 'scripts/engines.sh stop'
+		TRANCA_SENTRY_REQUIRED=1 step "container engines" scripts/engines.sh start
+	fi
+	eval "$(scripts/engines.sh env)"
 	absent=systemd # only test-vm has it
 fi
 
