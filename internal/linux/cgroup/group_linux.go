@@ -22,7 +22,8 @@ type Group struct {
 	// The code's place for each controller; nil where there is none.
 	memory, pids, cpu, cpuTime, kill *member
 
-	oom oomWatch
+	oom   oomWatch
+	stays int64 // what memory came down to when nothing ran; BeginAfter's alone
 
 	mu        sync.Mutex // guards what follows; held through Kill
 	base      baseline

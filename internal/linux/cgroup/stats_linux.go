@@ -38,11 +38,54 @@ func (g *Group) Begin() error {
 }
 
 // BeginAfter is Begin for a caller that knows better who of the code lives: a
-// kernel in user space is no program, and always there.
+// kernel in user space is no program, and always there. One that has no program
+// is first given a moment to return what the last one held. It must not be
+// called by two at once.
 func (g *Group) BeginAfter(alive bool) error {
+	if !alive && g.memory != nil {
+		g.settle()
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.begin(alive)
+}
+
+// settle gives gVisor's Sentry time to return what a program held: it does so
+// some time after the program has ended, and until then it would be part of the
+// next one's peak.
+func (g *Group) settle() {
+	file := "memory.usage_in_bytes"
+	if g.memory.v2 {
+		file = "memory.current"
+	}
+	use := func() (int64, error) { return g.memory.number(file) }
+	if g.stays == 0 {
+		g.stays, _ = use() // no program has run; an error is begin's to tell
+		return
+	}
+	g.stays = lowest(use, g.stays+settleLess, time.Sleep)
+}
+
+const (
+	settleStep  = 2 * time.Millisecond
+	settleSteps = 50      // at most
+	settleWait  = 5       // steps without a fall, after which the rest is held to stay
+	settleLess  = 4 << 20 // bytes above what stayed before that are not worth a wait
+)
+
+// lowest waits while the use of memory falls, but not below what is enough, and
+// returns what it came down to.
+func lowest(use func() (int64, error), enough int64, sleep func(time.Duration)) int64 {
+	least, err := use()
+	for step, still := 0, 0; err == nil && least > enough && step < settleSteps && still < settleWait; step++ {
+		sleep(settleStep)
+		var now int64
+		still++
+		if now, err = use(); err == nil && now < least {
+			least, still = now, 0
+		}
+	}
+	return least
 }
 
 func (g *Group) begin(alive bool) error {
