@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/signal"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 
 	"tranca"
@@ -12,42 +13,58 @@ import (
 
 // interruptible returns a context that the first of SIGINT, SIGTERM and
 // SIGHUP cancels, with a [signalError] as its cause; the second ends this
-// process at once through quit, and the sandboxes die with it. A signal that
-// whoever started tranca chose to ignore (nohup, a shell's background job)
-// stays ignored. stop frees what it holds.
+// process at once through quit, and the sandboxes die with it. stop frees what
+// it holds; see [hear].
+func interruptible(ctx context.Context, quit func(status int)) (_ context.Context, stop func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	ends := []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP}
+	deaf := hear(ends, func(s syscall.Signal, heard int) {
+		if heard > 1 {
+			quit(statusSignal + int(s))
+		}
+		cancel(&signalError{s})
+	})
+	return ctx, func() {
+		deaf()
+		cancel(nil)
+	}
+}
+
+// hear calls each with each signal that comes and how many there were with it,
+// until deaf. A signal that whoever started tranca chose to ignore (nohup, a
+// shell's background job) stays ignored. Where one has come, deaf changes nothing:
+// the process is about to end with a status that says so, which a further signal
+// must not overtake.
 //
 // SIGPIPE is taken too, so that writing to a closed pipe is an error that the
 // writer sees, not the death of this process with a sandbox open.
-func interruptible(ctx context.Context, quit func(status int)) (_ context.Context, stop func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	ends := make(chan os.Signal, 2)
-	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+func hear(signals []syscall.Signal, each func(s syscall.Signal, heard int)) (deaf func()) {
+	caught := make(chan os.Signal, 4)
+	for _, s := range signals {
 		if !signal.Ignored(s) {
-			signal.Notify(ends, s)
+			signal.Notify(caught, s)
 		}
 	}
 	pipes := make(chan os.Signal, 1)
 	signal.Notify(pipes, syscall.SIGPIPE)
 	done := make(chan struct{})
+	var heard atomic.Int32
 	go func() {
-		for heard := 0; ; heard++ {
+		for {
 			select {
 			case <-done:
 				return
-			case s := <-ends:
-				n := s.(syscall.Signal)
-				if heard > 0 {
-					quit(statusSignal + int(n))
-				}
-				cancel(&signalError{n})
+			case s := <-caught:
+				each(s.(syscall.Signal), int(heard.Add(1)))
 			}
 		}
 	}()
-	return ctx, func() {
-		signal.Stop(ends)
+	return func() {
 		signal.Stop(pipes)
-		close(done)
-		cancel(nil)
+		if heard.Load() == 0 {
+			signal.Stop(caught)
+			close(done)
+		}
 	}
 }
 

@@ -3,8 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"os"
-	"os/signal"
 	"sync"
 	"syscall"
 	"time"
@@ -37,36 +35,14 @@ const (
 
 // watchOver passes signals on until stop. The first SIGINT becomes one for the
 // program, the second kills it, and the third ends this process at once.
-// SIGTERM, SIGHUP and SIGQUIT end the program. A signal that whoever started
-// tranca chose to ignore stays ignored.
-//
-// SIGPIPE is taken too, as [interruptible] does.
+// SIGTERM, SIGHUP and SIGQUIT end the program. See [hear].
 func watchOver(ctx context.Context, p *client.Process, quit func(status int)) (_ context.Context, w *warden, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	w = &warden{p: p, abandon: cancel}
-	caught := make(chan os.Signal, 4)
-	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
-		if !signal.Ignored(s) {
-			signal.Notify(caught, s)
-		}
-	}
-	pipes := make(chan os.Signal, 1)
-	signal.Notify(pipes, syscall.SIGPIPE)
-	done := make(chan struct{})
-	go func() {
-		for heard := 1; ; heard++ {
-			select {
-			case <-done:
-				return
-			case s := <-caught:
-				w.caught(s.(syscall.Signal), heard, quit)
-			}
-		}
-	}()
+	ends := []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT}
+	deaf := hear(ends, func(s syscall.Signal, heard int) { w.caught(s, heard, quit) })
 	return ctx, w, func() {
-		signal.Stop(caught)
-		signal.Stop(pipes)
-		close(done)
+		deaf()
 		cancel(nil)
 		w.stop()
 	}
