@@ -57,9 +57,9 @@ bad() {
 again() {
 	local name=$1 only=() id
 	shift
-	! grep -q ': escaped, ' "$out/$name.bad" || return 1
+	! grep -qE ': escaped, |^\(' "$out/$name.bad" || return 1
 	for id in $(cut -d' ' -f1 "$out/$name.bad" | sort -u); do only+=(--only "$id"); done
-	[ ${#only[@]} -gt 0 ] || return 1 # it was worse than what is kept
+	[ ${#only[@]} -gt 0 ] || return 1
 	echo "hostile: as $name: once more: ${only[*]}"
 	"$@" "${only[@]}" --html "$home/$name.html" --json >"$out/$name-again.json" || return 1
 }

@@ -42,7 +42,8 @@ fail() {
 	tell "failed: $1"
 	{
 		echo "# failed: $1"
-		grep -E '^ *--- FAIL|^FAIL|^panic:|^[a-z]+: |^ +[a-z0-9_]+\.go:[0-9]+: |: (escaped|failed|unknown), ' "$2" |
+		grep -aE '^ *--- FAIL|^FAIL|^panic:|^[a-z]+: |^ +[a-z0-9_]+\.go:[0-9]+: | in .*: [a-z/]+, (want|before) ' "$2" |
+			grep -avE '^(tranca: [0-9]+ of|fuzz:|examples:|dist:) ' |
 			cut -c1-300 | head -n 100
 		echo "# its last lines"
 		tail -n 5 "$2" | cut -c1-300

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -98,7 +99,12 @@ func bare(column string) (*suite.Bare, error) {
 }
 
 // dropAmbient leaves the capabilities of the user namespace to this process: a
-// program that it runs has those that it would have on the host.
+// program that it runs, from whichever thread, has those that it would have on
+// the host.
 func dropAmbient() error {
-	return unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+	_, _, e := syscall.AllThreadsSyscall6(unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0, 0)
+	if e != 0 {
+		return os.NewSyscallError("drop ambient capabilities", e)
+	}
+	return nil
 }
