@@ -69,7 +69,7 @@ func (g *Group) settle() {
 const (
 	settleStep  = 2 * time.Millisecond
 	settleSteps = 50      // at most
-	settleWait  = 5       // steps without a fall, after which the rest is held to stay
+	settleWait  = 10      // steps without a fall, after which the rest is held to stay
 	settleLess  = 4 << 20 // bytes above what stayed before that are not worth a wait
 )
 
