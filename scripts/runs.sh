@@ -21,11 +21,12 @@ cgroups=()
 stage=$(mktemp -d "${TMPDIR:-/tmp}/tranca-test.XXXXXX")
 
 # leftovers kills what the tests of a user left running, and fails if there is
-# anything: what holds for sandboxes holds for tests.
+# anything: what holds for sandboxes holds for tests. What is dead and waits for
+# the host's init is nobody's any more.
 leftovers() {
 	local user pid found=0
 	for user in $sub $plain; do
-		for pid in $(ps -o pid= -u "$user" 2>/dev/null); do
+		for pid in $(ps -o pid= -o state= -u "$user" 2>/dev/null | awk '$2 != "Z" { print $1 }'); do
 			echo "runs: $user left process $pid: $(tr '\0' ' ' <"/proc/$pid/cmdline")" >&2
 			kill -KILL "$pid" 2>/dev/null || true
 			found=1
