@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"tranca/hostile/report"
 )
@@ -39,7 +40,7 @@ func printWorse(c report.Changes) {
 			fmt.Printf("(promise) %s in %s: no more: %s\n", p.Item, p.Column, p.Why)
 		}
 	}
-	for _, p := range append(c.Columns, c.Probes...) {
+	for _, p := range slices.Concat(c.Columns, c.Probes) {
 		if !p.There {
 			fmt.Printf("(suite) %s: no more: %s\n", p.Name, p.Why)
 		}

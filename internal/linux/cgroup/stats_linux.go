@@ -54,16 +54,11 @@ func (g *Group) BeginAfter(alive bool) error {
 // some time after the program has ended, and until then it would be part of the
 // next one's peak.
 func (g *Group) settle() {
-	file := "memory.usage_in_bytes"
-	if g.memory.v2 {
-		file = "memory.current"
-	}
-	use := func() (int64, error) { return g.memory.number(file) }
 	if g.stays == 0 {
-		g.stays, _ = use() // no program has run; an error is begin's to tell
+		g.stays, _ = g.memoryUse() // no program has run; an error is begin's to tell
 		return
 	}
-	g.stays = lowest(use, g.stays+settleLess, time.Sleep)
+	g.stays = lowest(g.memoryUse, g.stays+settleLess, time.Sleep)
 }
 
 const (
@@ -215,12 +210,12 @@ func (g *Group) memoryStats(s *Stats) error {
 		return err
 	}
 	s.OOMKills = kills - g.base.oom
-	now, peak := "memory.usage_in_bytes", "memory.max_usage_in_bytes"
-	if g.memory.v2 {
-		now, peak = "memory.current", "memory.peak"
-	}
-	if s.Memory, err = g.memory.number(now); err != nil {
+	if s.Memory, err = g.memoryUse(); err != nil {
 		return err
+	}
+	peak := "memory.max_usage_in_bytes"
+	if g.memory.v2 {
+		peak = "memory.peak"
 	}
 	var n int64
 	if g.base.peak != nil {
@@ -236,6 +231,14 @@ func (g *Group) memoryStats(s *Stats) error {
 		s.MemoryPeak = n
 	}
 	return nil
+}
+
+// memoryUse is the bytes that the code's place has in use now.
+func (g *Group) memoryUse() (int64, error) {
+	if g.memory.v2 {
+		return g.memory.number("memory.current")
+	}
+	return g.memory.number("memory.usage_in_bytes")
 }
 
 func preadNumber(f *os.File) (int64, error) {
